@@ -1,0 +1,324 @@
+"""Runs every check that this machine allows, and says at the end what it left out and why. scripts/test starts it.
+
+Without names all steps run, in the order of --list. Test frameworks' own counts go into the closing line; a step that is
+no test framework counts as one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+import zipfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import bootstrap
+from bootstrap import PYTHON, ROOT, SetupError
+
+C_STANDARDS = ("c99", "c11", "c17", "c2x")
+CXX_STANDARDS = ("c++11", "c++14", "c++17", "c++20", "c++2b")
+WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror")
+
+
+@dataclass
+class Outcome:
+    """What a step did: counts of tests, and what it left out, each with the reason."""
+
+    passed: int = 0
+    failed: int = 0
+    left_out: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Options:
+    strict: bool = False
+    full: bool = False
+    fix: bool = False
+    pytest: tuple[str, ...] = ()
+
+
+def call(command: Sequence[str | Path], env: dict[str, str] | None = None) -> int:
+    """Runs a command with its output in plain sight; gives its exit code."""
+    words = [str(word) for word in command]
+    print(f"$ {shlex.join(words)}", flush=True)
+    environment = bootstrap.environment() | (env or {})
+    # Resolved against .venv here: subprocess looks a program up in this process's own PATH.
+    words[0] = shutil.which(words[0], path=environment["PATH"]) or words[0]
+    return subprocess.run(words, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL).returncode
+
+
+def one(*commands: Sequence[str | Path]) -> Outcome:
+    """A step that passes if every command does; all run."""
+    bad = [command for command in commands if call(command)]
+    return Outcome(failed=1) if bad else Outcome(passed=1)
+
+
+def read_junit(path: Path) -> Outcome:
+    """Counts the cases in a JUnit file, pytest's or ctest's. An expected failure (xfail) counts as passed."""
+    outcome = Outcome()
+    reasons: dict[str, int] = {}
+    for case in ElementTree.parse(path).iter("testcase"):
+        skipped = case.find("skipped")
+        if case.find("failure") is not None or case.find("error") is not None:
+            outcome.failed += 1
+        elif skipped is not None and skipped.get("type") != "pytest.xfail":
+            reason = skipped.get("message") or "no reason given"
+            reasons[reason] = reasons.get(reason, 0) + 1
+        else:
+            outcome.passed += 1
+    outcome.left_out = [f"{count} test{'s' if count > 1 else ''}: {reason}" for reason, count in reasons.items()]
+    return outcome
+
+
+def sources(*suffixes: str) -> list[Path]:
+    """The C and C++ files of this tree."""
+    folders = ("sdk", "reference", "envs", "tests", "benchmarks", "examples")
+    found = (path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in suffixes)
+    return sorted(
+        path for path in found if not {"build", "dist", "templates"}.intersection(path.relative_to(ROOT).parts)
+    )
+
+
+# ---- steps --------------------------------------------------------------------------------------------------------------
+
+
+def ruff(options: Options) -> Outcome:
+    if options.fix:
+        return one(["ruff", "check", "--fix", "."], ["ruff", "format", "."])
+    return one(["ruff", "check", "."], ["ruff", "format", "--check", "--diff", "."])
+
+
+def clang_format(options: Options) -> Outcome:
+    files = sources(".h", ".hpp", ".c", ".cpp")
+    return one(["clang-format", *(["-i"] if options.fix else ["--dry-run", "-Werror"]), *files])
+
+
+def mypy(options: Options) -> Outcome:
+    return one(["mypy", "--python-executable", PYTHON])
+
+
+def wheel(options: Options) -> Outcome:
+    """The wheels of the SDK and the engine packages, built and installed into .venv; what the SDK's has to hold."""
+    bootstrap.install_packages()
+    (path,) = (ROOT / "dist" / "sdk").glob("*.whl")
+    names = set(zipfile.ZipFile(path).namelist())
+    wanted = ["py.typed", "_native.pyi", "cmake/envpool_sdkConfig.cmake"]
+    wanted += [str(file.relative_to(ROOT / "sdk")) for file in (ROOT / "sdk/include").rglob("*.h*")]
+    missing = [name for name in wanted if f"envpool_sdk/{name}" not in names]
+    if missing:
+        print(f"{path.name} lacks {', '.join(missing)}")
+        return Outcome(failed=1)
+    gil_disabled = subprocess.run([PYTHON, "-c", "import sys; sys.exit('t' in sys.abiflags)"]).returncode
+    if "-cp311-abi3-" not in path.name and not gil_disabled:
+        print(f"{path.name} is no stable-ABI wheel (cp311-abi3)")
+        return Outcome(failed=1)
+    return one([PYTHON, "-m", "pip", "check"])
+
+
+def headers(c: str, cxx: str) -> Outcome:
+    """Every public header by itself, in every language standard that it promises and the compiler knows."""
+    outcome = Outcome()
+    for header in sorted((ROOT / "sdk/include").rglob("*.h*")):
+        jobs = [(cxx, "c++", standard) for standard in CXX_STANDARDS if header.suffix == ".h" or standard >= "c++20"]
+        if header.suffix == ".h":
+            jobs += [(c, "c", standard) for standard in C_STANDARDS]
+        for compiler, language, standard in jobs:
+            if not knows_standard(compiler, language, standard):
+                outcome.left_out.append(f"{header.name} as {standard}: {compiler} does not know that standard")
+                continue
+            # Included twice: the guard must hold. Not as the main file, where compilers warn about #pragma once.
+            text = f'#include "{header}"\n#include "{header}"\nextern int translation_unit_not_empty;\n'
+            command = [compiler, "-fsyntax-only", f"-std={standard}", *WARNINGS, "-Isdk/include", "-x", language, "-"]
+            process = subprocess.run(command, cwd=ROOT, input=text, capture_output=True, text=True)
+            if process.returncode:
+                print(f"{header.relative_to(ROOT)} as {standard} with {compiler}:\n{process.stderr}")
+                outcome.failed += 1
+            else:
+                outcome.passed += 1
+    return outcome
+
+
+@cache
+def knows_standard(compiler: str, language: str, standard: str) -> bool:
+    command = [compiler, "-fsyntax-only", f"-std={standard}", "-x", language, "-"]
+    return subprocess.run(command, input="", capture_output=True, text=True).returncode == 0
+
+
+def headers_gcc(options: Options) -> Outcome:
+    if not (shutil.which("gcc") and shutil.which("g++")):
+        return Outcome(left_out=["there is no gcc and g++ (Debian: apt-get install g++)"])
+    return headers("gcc", "g++")
+
+
+def headers_clang(options: Options) -> Outcome:
+    if not (shutil.which("clang") and shutil.which("clang++")):
+        return Outcome(left_out=["there is no clang (Debian: apt-get install clang)"])
+    return headers("clang", "clang++")
+
+
+def build(preset: str, options: Options) -> bool:
+    """Configures and builds a preset; ninja does nothing where nothing changed."""
+    return not (
+        call(["cmake", "--preset", preset, f"-DENVPOOL_SDK_WERROR={'ON' if options.strict else 'OFF'}"])
+        or call(["cmake", "--build", "--preset", preset])
+    )
+
+
+def native(preset: str, options: Options, wrapper: Sequence[str] = ()) -> Outcome:
+    """Builds a preset and runs its native tests."""
+    if not build(preset, options):
+        return Outcome(failed=1)
+    report = ROOT / "build" / preset / "ctest.xml"
+    report.unlink(missing_ok=True)
+    code = call([*wrapper, "ctest", "--preset", preset, "--no-tests=error", "--output-junit", report])
+    outcome = read_junit(report) if report.exists() else Outcome()
+    if code and not outcome.failed:
+        outcome.failed = 1
+    return outcome
+
+
+def release(options: Options) -> Outcome:
+    return native("release", options)
+
+
+def clang(options: Options) -> Outcome:
+    if not (shutil.which("clang") and shutil.which("clang++")):
+        return Outcome(left_out=["there is no clang (Debian: apt-get install clang)"])
+    return native("clang", options)
+
+
+def asan(options: Options) -> Outcome:
+    if run_sanitized("address,undefined", []):
+        return native("asan", options)
+    return Outcome(
+        left_out=["the compiler can't link with -fsanitize=address,undefined, or such a program does not start"]
+    )
+
+
+def tsan(options: Options) -> Outcome:
+    # Older ThreadSanitizers refuse an address space that is more random than they know: then do without randomness.
+    for wrapper in ([], ["setarch", "-R"]):
+        if run_sanitized("thread", wrapper):
+            return native("tsan", options, wrapper)
+    return Outcome(left_out=["the compiler can't link with -fsanitize=thread, or such a program does not start"])
+
+
+def run_sanitized(sanitizers: str, wrapper: Sequence[str]) -> bool:
+    """Whether programs with these sanitizers can be built and run here (with the compiler that CMake will take)."""
+    folder = ROOT / "build" / "probe"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "main.cpp").write_text("#include <thread>\nint main() { std::thread([] {}).join(); }\n")
+    compiler = os.environ.get("CXX") or next(filter(shutil.which, ("c++", "g++", "clang++")), "c++")
+    command = [*shlex.split(compiler), f"-fsanitize={sanitizers}", "-pthread", "main.cpp", "-o", "main"]
+    try:
+        subprocess.run(command, cwd=folder, check=True, capture_output=True)
+        subprocess.run([*wrapper, folder / "main"], check=True, capture_output=True, timeout=60)
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return True
+
+
+def pytest(options: Options) -> Outcome:
+    """The Python tests, those of the engine packages too. They load the reference plugins of the release preset."""
+    if not build("release", options):
+        return Outcome(failed=1)
+    report = ROOT / "build" / "pytest.xml"
+    report.unlink(missing_ok=True)
+    which = ["-m", ""] if options.full else []
+    env = {"ENVPOOL_REFERENCE_DIR": str(ROOT / "build" / "release" / "reference")}
+    code = call([PYTHON, "-m", "pytest", f"--junitxml={report}", *which, *options.pytest], env)
+    outcome = read_junit(report) if report.exists() else Outcome()
+    if code and not outcome.failed:  # 5: no test was found
+        outcome.failed = 1
+    return outcome
+
+
+STEPS: dict[str, tuple[str, Callable[[Options], Outcome]]] = {
+    "ruff": ("Python lint and format", ruff),
+    "clang-format": ("C and C++ format", clang_format),
+    "headers-gcc": ("each header alone, every standard, gcc", headers_gcc),
+    "headers-clang": ("each header alone, every standard, clang", headers_clang),
+    "wheel": ("build and install the wheels", wheel),
+    "mypy": ("Python types", mypy),
+    "release": ("native tests, optimised", release),
+    "pytest": ("Python tests", pytest),
+    "asan": ("native tests, AddressSanitizer and UndefinedBehaviorSanitizer", asan),
+    "tsan": ("native tests, ThreadSanitizer", tsan),
+    "clang": ("native tests, built by clang", clang),
+}
+
+
+def run_step(name: str, options: Options) -> Outcome:
+    title, function = STEPS[name]
+    print(f"\n==> {name}: {title}", flush=True)
+    try:
+        return function(options)
+    except SetupError as failure:
+        print(failure, flush=True)
+        return Outcome(failed=1)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="scripts/test", description=__doc__)
+    parser.add_argument("steps", nargs="*", metavar="step", help="names of steps (default: all)")
+    parser.add_argument("--list", action="store_true", help="list the steps and stop")
+    parser.add_argument("--all", action="store_true", help="the long sweeps too (pytest marker 'full')")
+    parser.add_argument("--strict", action="store_true", help="warnings are errors, and nothing may be left out")
+    parser.add_argument("--fix", action="store_true", help="let ruff and clang-format change the files")
+    parser.add_argument(
+        "--pytest", metavar="ARGS", default="", help="more arguments for pytest, e.g. --pytest='-k autoreset'"
+    )
+    arguments = parser.parse_args()
+    if arguments.list:
+        print("\n".join(f"{name:14} {title}" for name, (title, _) in STEPS.items()))
+        return 0
+    unknown = [name for name in arguments.steps if name not in STEPS]
+    if unknown:
+        parser.error(f"no step is called {', '.join(unknown)}; there are: {', '.join(STEPS)}")
+    chosen = [name for name in STEPS if not arguments.steps or name in arguments.steps]
+    options = Options(arguments.strict, arguments.all, arguments.fix, tuple(shlex.split(arguments.pytest)))
+
+    try:
+        bootstrap.make_venv()
+        bootstrap.install_requirements(["test"])
+    except SetupError as failure:
+        print(f"{failure}\n\n0 passed, 1 failed, 0 skipped")
+        return 1
+
+    results: dict[str, tuple[Outcome, float]] = {}
+    for name in chosen:
+        start = time.monotonic()
+        outcome = run_step(name, options)
+        results[name] = (outcome, time.monotonic() - start)
+    return report(results, options)
+
+
+def report(results: dict[str, tuple[Outcome, float]], options: Options) -> int:
+    print("\n==> summary")
+    for name, (outcome, took) in results.items():
+        ran = outcome.passed + outcome.failed
+        word = "FAILED" if outcome.failed else "passed" if ran else "left out"
+        counts = f"{outcome.passed} of {ran}" if ran > 1 else ""
+        print(f"{word:9} {name:14} {took:6.0f} s  {counts}".rstrip())
+    left_out = [f"{name}: {what}" for name, (outcome, _) in results.items() for what in outcome.left_out]
+    if left_out:
+        print("\nleft out" + (" (which --strict takes for a failure):" if options.strict else ":"))
+        print("\n".join(f"  {line}" for line in left_out))
+    if "pytest" in results and not options.full:
+        print("\nThe long sweeps were not asked for: scripts/test --all")
+    passed = sum(outcome.passed for outcome, _ in results.values())
+    failed = sum(outcome.failed for outcome, _ in results.values())
+    print(f"\n{passed} passed, {failed} failed, {len(left_out)} skipped", flush=True)
+    return 1 if failed or not passed or (options.strict and left_out) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,368 @@
+"""From the arguments of make() to a pool: the same for every face."""
+
+from __future__ import annotations
+
+import atexit
+import inspect
+import json
+import operator
+import os
+import time
+import warnings
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from gymnasium.vector import AutoresetMode
+
+from envpool_sdk import registry
+from envpool_sdk._native import Plugin, PluginError, Pool, available_cpus
+
+if TYPE_CHECKING:
+    from envpool_sdk._native import OptionDict, SpecDict, TaskDict
+
+TRANSFORMS = frozenset(
+    {
+        "frame_skip",
+        "max_last_two",
+        "stale_last_frame",
+        "gray_scale",
+        "img_height",
+        "img_width",
+        "interpolation",
+        "stack_num",
+        "stack_pad",
+        "channels_last",
+        "reward_clip",
+        "episodic_life",
+        "life_loss_reset",
+        "noop_max",
+        "fire_reset",
+    }
+)
+"""Options that the runtime itself offers for every task."""
+
+ALIASES: dict[str, tuple[str, dict[bool, Any]]] = {
+    "use_fire_reset": ("fire_reset", {False: False, True: True}),
+    "use_inter_area_resize": ("interpolation", {False: "linear", True: "area"}),
+}
+"""EnvPool's names for some of them, and their values."""
+
+RENDER = "envpool.render/1"
+
+_NO_ARGUMENTS = frozenset({"self", "options", "task_id"})
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A task with its options, checked as far as that needs no env: what a pool is opened from."""
+
+    id: str
+    plugin: Plugin
+    task: TaskDict
+    options: tuple[Mapping[str, Any], ...]
+    """The plugin's options: for all envs alike, or for each one."""
+    transforms: Mapping[str, Any]
+
+    @classmethod
+    def of(
+        cls,
+        maker: Callable[..., Any],
+        task_id: str,
+        options: Mapping[str, Any],
+        env_kwargs: Sequence[Mapping[str, Any]] | None = None,
+    ) -> Setup:
+        """Finds the task, loads its plugin and sorts the options: one that the plugin declares goes to the plugin,
+        else it is a transform.
+
+        Args:
+            maker: what the user called, whose own arguments are suggested for a misspelt option too.
+            task_id: "Pong-v5" or "envpool/Pong-v5".
+            options: by name; those that are not given have the task's defaults.
+            env_kwargs: the plugin's options for each env, on top of those.
+
+        Raises:
+            ValueError: no such task or option (names the nearest), an option given twice by two names.
+            PluginError: the plugin can't be loaded.
+        """
+        entry = registry.find(task_id)
+        plugin = registry.load(entry.manifest)
+        if entry.task.id not in plugin.tasks:
+            raise PluginError(
+                f"{plugin.path}: has no task {entry.task.id!r}, which the manifest {entry.manifest.name!r} promises."
+                f" It has {', '.join(plugin.tasks)}."
+            )
+        task = plugin.tasks[entry.task.id]
+        declared = _declared(task)
+        known = frozenset(inspect.signature(maker).parameters)
+        plain, transforms = _sort(entry.task.defaults, declared, task_id)
+        given, given_transforms = _sort(options, declared, task_id, known)
+        plain |= given
+        transforms |= given_transforms
+        each = [plain]
+        if env_kwargs is not None:
+            each = []
+            for i, one in enumerate(env_kwargs):
+                more, misplaced = _sort(one, declared, f"{task_id}: env_kwargs[{i}]")
+                if misplaced:
+                    raise ValueError(
+                        f"{task_id}: env_kwargs[{i}]: {next(iter(misplaced))!r} is the same for all envs of a pool:"
+                        " give it to make() itself"
+                    )
+                each.append(plain | more)
+        return cls(id=task_id, plugin=plugin, task=task, options=tuple(each), transforms=transforms)
+
+    @property
+    def renders(self) -> bool:
+        """Whether the task can draw itself."""
+        return RENDER in self.task["extensions"]
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """All options and transforms with their values, defaults included (transforms: those that are set)."""
+        defaults = {option["name"]: option["default"] for option in self.task["options"]}
+        return {**self.transforms, **defaults, **self.options[0]}
+
+    def describe(self) -> SpecDict:
+        """The spec, transformed, without a pool. Raises ValueError for a bad value, naming what is allowed."""
+        return self.plugin.describe(self.task["id"], self.options[0], self.transforms)
+
+    def open(
+        self,
+        owner: Any,
+        *,
+        num_envs: int,
+        batch_size: int,
+        num_threads: int,
+        thread_affinity_offset: int = -1,
+        autoreset_mode: AutoresetMode,
+        max_episode_steps: int | None,
+        both_flags: bool,
+        reward_dtype: str,
+        max_faults: int = 1000,
+    ) -> Pool:
+        """Makes the envs. The owner's close() is called at the interpreter's exit.
+
+        Args:
+            max_episode_steps: None: the task's own; -1: no limit.
+
+        Raises:
+            ValueError: an argument out of its range, or the value of an option; EnvError: an env can't be made.
+        """
+        num_envs = integer(self.id, "num_envs", num_envs, least=1)
+        batch_size = integer(self.id, "batch_size", batch_size, least=0) or num_envs
+        if batch_size > num_envs:
+            raise ValueError(f"{self.id}: batch_size={batch_size} must be at most num_envs={num_envs}; 0: num_envs")
+        if len(self.options) not in (1, num_envs):
+            raise ValueError(f"{self.id}: env_kwargs has {len(self.options)} entries for num_envs={num_envs}")
+        pool = Pool(
+            self.plugin,
+            self.task["id"],
+            self.options,
+            num_envs=num_envs,
+            batch_size=batch_size,
+            num_threads=_threads(self.id, num_threads, num_envs),
+            thread_affinity_offset=integer(self.id, "thread_affinity_offset", thread_affinity_offset, least=-1),
+            autoreset=autoreset_mode.name.lower(),
+            max_episode_steps=_limit(self.id, max_episode_steps),
+            both_flags=both_flags,
+            reward_dtype=reward_dtype,
+            max_faults=integer(self.id, "max_faults", max_faults, least=0),
+            transforms=self.transforms,
+        )
+        _owners.add(owner)
+        return pool
+
+    def reset_options(self, options: Mapping[str, Any] | None) -> Mapping[str, Any]:
+        """The options of a reset, if all of them may be given then; else ValueError naming those that may."""
+        if not options:
+            return {}
+        allowed = {name: option for name, option in _declared(self.task).items() if option["at_reset"]}
+        for name in options:
+            if name not in allowed:
+                hint = registry.nearest(name, allowed)
+                raise ValueError(f"{self.id}: options[{name!r}] of reset() is no option that may be given then. {hint}")
+        return {name: _plain(value, allowed[name]) for name, value in options.items()}
+
+
+def _declared(task: TaskDict) -> dict[str, OptionDict]:
+    return {option["name"]: option for option in task["options"]}
+
+
+def _plain(value: Any, option: OptionDict | None) -> Any:
+    """The value in the types that the native module takes."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if option is not None and option["type"] == "json" and not isinstance(value, str):
+        return json.dumps(value)
+    return value
+
+
+def _sort(
+    options: Mapping[str, Any], declared: Mapping[str, OptionDict], where: str, known: frozenset[str] = frozenset()
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options of the plugin, and transforms by the runtime's names."""
+    plain: dict[str, Any] = {}
+    transforms: dict[str, Any] = {}
+    for name, value in options.items():
+        target = name
+        if name not in declared and name in ALIASES:
+            target, meanings = ALIASES[name]
+            if not isinstance(value, (bool, np.bool_)):
+                raise ValueError(f"{where}: {name}={value!r} must be a bool")
+            value = meanings[bool(value)]
+        if name in declared:
+            plain[name] = _plain(value, declared[name])
+        elif target not in TRANSFORMS:
+            hint = registry.nearest(name, declared.keys() | TRANSFORMS | ALIASES.keys() | known - _NO_ARGUMENTS)
+            raise ValueError(f"{where}: there is no option {name!r}. {hint}")
+        elif target in transforms:
+            raise ValueError(f"{where}: {name!r} sets {target!r}, which is given as well: give only one of them")
+        else:
+            transforms[target] = _plain(value, None)
+    return plain, transforms
+
+
+# ---- arguments --------------------------------------------------------------
+
+
+def integer(task_id: str, name: str, value: Any, least: int) -> int:
+    """The value as an int, if it is a whole number and not below the least; else ValueError."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if number < least or isinstance(value, bool):
+        raise ValueError(f"{task_id}: {name}={value!r} must be an integer, at least {least}")
+    return number
+
+
+def autoreset(task_id: str, mode: AutoresetMode | str) -> AutoresetMode:
+    """The mode itself, or by its value ("NextStep") or its name ("next_step"); else ValueError."""
+    if isinstance(mode, AutoresetMode):
+        return mode
+    for one in AutoresetMode:
+        if str(mode).lower() in (one.name.lower(), one.value.lower()):
+            return one
+    raise ValueError(
+        f"{task_id}: autoreset_mode={mode!r} must be one of {', '.join(repr(m.value) for m in AutoresetMode)}"
+    )
+
+
+def render_mode(setup: Setup, mode: str | None) -> str | None:
+    """The mode, if the task has it; else ValueError."""
+    if mode is not None and (mode != "rgb_array" or not setup.renders):
+        allowed = "None or 'rgb_array'" if setup.renders else "None: this task draws no pictures"
+        raise ValueError(f"{setup.id}: render_mode={mode!r} must be {allowed}")
+    return mode
+
+
+def metadata(setup: Setup, spec: SpecDict) -> dict[str, Any]:
+    """Gymnasium's metadata: only what works."""
+    if not setup.renders:
+        return {"render_modes": []}
+    return {"render_modes": ["rgb_array"], "render_fps": spec["fps"] or 30}
+
+
+def pool_columns(pool: Pool) -> dict[str, int]:
+    """Where the pool's own columns stand, by name."""
+    return {name: i for i, (section, name) in enumerate(pool.columns) if section == "pool"}
+
+
+def shows_raw_reward(setup: Setup, spec: SpecDict) -> bool:
+    """Whether Gymnasium's faces put the unclipped reward into the info: it is clipped, and no info field has its name."""
+    return bool(setup.transforms.get("reward_clip")) and all(field["name"] != "reward" for field in spec["info"])
+
+
+def single_agent(task_id: str, spec: SpecDict) -> None:
+    """Raises ValueError for a task of several agents, which Gymnasium's faces can't express."""
+    if spec["max_agents"] > 1:
+        raise ValueError(
+            f"{task_id}: has {spec['max_agents']} agents, and Gymnasium's API is for one: use envpool_sdk.make()"
+        )
+
+
+def _threads(task_id: str, num_threads: Any, num_envs: int) -> int:
+    number = integer(task_id, "num_threads", num_threads, least=0)
+    most = min(num_envs, 16 * available_cpus())
+    if number > most:
+        warnings.warn(
+            f"{task_id}: num_threads={number} is more than {num_envs} envs on {available_cpus()} CPUs can use:"
+            f" taking {most}",
+            stacklevel=5,
+        )
+    return min(number, most)
+
+
+def _limit(task_id: str, max_episode_steps: int | None) -> int:
+    """As the pool takes it: -1 the task's own, 0 none."""
+    if max_episode_steps is None:
+        return -1
+    if max_episode_steps == -1:
+        return 0
+    try:
+        return integer(task_id, "max_episode_steps", max_episode_steps, least=1)
+    except ValueError as error:
+        raise ValueError(f"{error}; -1: no limit, None: the task's own") from None
+
+
+# ---- resets -----------------------------------------------------------------
+
+SEED_MASK = 2**64 - 1
+"""Gymnasium's seeds are unbounded; an engine takes their lowest 64 bits."""
+
+
+def seeds_of(
+    task_id: str, seed: int | Sequence[int | None] | npt.NDArray[Any] | None, env_ids: npt.NDArray[np.int32]
+) -> list[int | None]:
+    """An engine seed for each of these envs.
+
+    Args:
+        seed: an integer s gives env i the seed s + i; a sequence holds one seed per env; None, also as an entry: the
+            env goes on with its generator.
+
+    Raises:
+        ValueError: a seed is negative or no integer, or their number is wrong.
+    """
+    if seed is None:
+        return [None] * len(env_ids)
+    if not isinstance(seed, (Sequence, np.ndarray)) or isinstance(seed, str):
+        first = integer(task_id, "seed", seed, least=0)
+        return [(first + i) & SEED_MASK for i in env_ids.tolist()]
+    if len(seed) != len(env_ids):
+        raise ValueError(f"{task_id}: seed has {len(seed)} entries for {len(env_ids)} envs")
+    return [
+        None if one is None else integer(task_id, f"seed[{i}]", one, least=0) & SEED_MASK for i, one in enumerate(seed)
+    ]
+
+
+def send_resets(
+    pool: Pool, env_ids: npt.NDArray[np.int32], seeds: Sequence[int | None], options: Mapping[str, Any]
+) -> int:
+    """Enqueues resets of these envs, seeded or not. Returns in how many batches their rows come (synchronous pools)."""
+    seeded = np.array([seed is not None for seed in seeds], np.bool_)
+    numbers = np.array([seed for seed in seeds if seed is not None], np.uint64)
+    parts = [(env_ids[seeded], numbers), (env_ids[~seeded], None)]
+    sent = 0
+    for ids, ids_seeds in parts:
+        if len(ids):
+            pool.reset(ids, ids_seeds, options)
+            sent += 1
+    return sent
+
+
+# ---- the end ----------------------------------------------------------------
+
+_owners: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    deadline = time.monotonic() + 1.0
+    for owner in list(_owners):
+        owner.close(timeout=max(0.0, deadline - time.monotonic()))

@@ -1,0 +1,48 @@
+// actions.hpp - the private copy of every env's next action, and the check of what users send.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "plan.hpp"
+
+namespace envpool::runtime {
+
+// What a user sends for one action field: rows in the order of the ids sent, dtype and shape
+// already right.
+struct ActionRows {
+  const void* data;
+  const std::uint32_t* lengths;  // nullptr unless the field has lengths: one a row, or an agent of
+                                 // a row if per-agent
+};
+
+class Actions {
+ public:
+  Actions(const Plan& plan, std::uint32_t num_envs);
+
+  // Throws Error(kValue) naming field, env, value and what is allowed. Ranges are checked for
+  // discrete, multi-binary and lengths; box values pass, NaN too: the env's own rule applies.
+  void check(std::span<const ActionRows> sent, std::span<const std::uint32_t> ids) const;
+  // Copies; from then on the user's arrays may change.
+  void store(std::span<const ActionRows> sent, std::span<const std::uint32_t> ids);
+
+  // For Env::step, valid until the next store() for that env. `pointers` and `lengths` have one
+  // entry a field.
+  void point(std::uint32_t env, std::span<const void*> pointers,
+             std::span<const std::uint32_t*> lengths) const;
+
+ private:
+  struct Storage {
+    std::vector<std::byte> rows;
+    std::vector<std::uint32_t> lengths;
+    std::size_t row_bytes;
+    std::size_t lengths_a_row;  // 0: none
+  };
+
+  const Plan& plan_;
+  std::vector<Storage> fields_;
+};
+
+}  // namespace envpool::runtime

@@ -1,0 +1,124 @@
+// batch.hpp - the rows of one send (synchronous) or of batch_size finished envs (asynchronous), on
+// their way to the user.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "blocks.hpp"
+#include "env.hpp"
+
+namespace envpool::runtime {
+
+struct Fault {
+  std::int32_t env_id;
+  std::string message;
+};
+
+// One array for each of Plan::columns, as rows of a batch.
+struct Columns {
+  std::vector<Block*> blocks;
+  std::vector<std::byte*> data;
+
+  explicit Columns(std::size_t count) : blocks(count), data(count) {}
+  ~Columns() { release(); }
+  Columns(const Columns&) = delete;
+  Columns& operator=(const Columns&) = delete;
+
+  void acquire(BlockStore& store) {
+    store.acquire(blocks);
+    for (std::size_t i = 0; i < blocks.size(); ++i) data[i] = blocks[i]->data;
+  }
+  // What a receiver took is null.
+  void release() noexcept {
+    for (Block*& block : blocks) {
+      if (Block* mine = std::exchange(block, nullptr)) mine->store->release(mine);
+    }
+  }
+};
+
+class Batch {
+ public:
+  explicit Batch(const Plan& plan) : columns(plan.columns.size()), finals_(plan.columns.size()) {}
+
+  // Begins anew, with blocks from the store. Throws as BlockStore::acquire.
+  void open(BlockStore& store, std::uint32_t rows) {
+    columns.acquire(store);
+    store_ = &store;
+    claimed = 0;
+    // Relaxed: the batch is handed to workers by a Lane's release, or under the pool's mutex.
+    rows_.store(rows, std::memory_order_relaxed);
+    finished_.store(0, std::memory_order_relaxed);
+  }
+
+  // For the next use. The receiver has what it wants.
+  void clear() noexcept {
+    columns.release();
+    finals_.release();
+    final_mask.clear();
+    faults.clear();
+    failure.clear();
+  }
+
+  std::uint32_t rows() const { return rows_.load(std::memory_order_acquire); }
+
+  // Notes that `count` more rows are written. True for the one that completes the batch: each batch
+  // once. Sequentially consistent, as is cut(): whichever of "finished grew" and "rows shrank"
+  // comes second sees the other, so that an asynchronous batch that is cut short is completed by
+  // its last writer or by the one who cuts, never by none. The ordering also releases the rows to
+  // who sees complete().
+  bool finish(std::uint32_t count) {
+    const std::uint32_t finished = finished_.fetch_add(count, std::memory_order_seq_cst) + count;
+    return finished == rows_.load(std::memory_order_seq_cst);
+  }
+  void cut(std::uint32_t rows) { rows_.store(rows, std::memory_order_seq_cst); }
+  bool complete() const {
+    return finished_.load(std::memory_order_seq_cst) == rows_.load(std::memory_order_seq_cst);
+  }
+
+  // Autoreset::kSameStep: the row of columns in which the ended episode is kept. Any worker.
+  Row final_row(std::uint32_t row) {
+    const std::lock_guard lock(mutex_);
+    if (final_mask.empty()) {
+      finals_.acquire(*store_);
+      final_mask.assign(rows(), 0);
+    }
+    final_mask[row] = 1;
+    return {finals_.data, row};
+  }
+  void add_fault(std::int32_t env_id, std::string message) {
+    const std::lock_guard lock(mutex_);
+    faults.push_back({env_id, std::move(message)});
+  }
+
+  void add_failure(const std::string& message) {
+    const std::lock_guard lock(mutex_);
+    if (failure.empty()) failure = message;
+  }
+
+  Row row(std::uint32_t index) { return {columns.data, index}; }
+
+  Columns columns;
+  std::uint32_t claimed = 0;  // asynchronous: rows given out so far; guarded by the pool's mutex
+  // What follows is for the receiver of a complete batch.
+  std::vector<std::uint8_t> final_mask;  // empty: no episode ended
+  Columns& finals() { return finals_; }
+  std::vector<Fault> faults;
+  std::string failure;  // not empty: a first reset failed, the rows are of no use
+
+ private:
+  // Written by every worker that finishes a chunk: on a line of its own.
+  alignas(64) std::atomic<std::uint32_t> finished_{0};
+  std::atomic<std::uint32_t> rows_{0};
+  alignas(64) std::mutex mutex_;  // of finals_, final_mask and faults while rows are written
+  Columns finals_;
+  BlockStore* store_ = nullptr;
+};
+
+}  // namespace envpool::runtime

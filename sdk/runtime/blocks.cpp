@@ -1,0 +1,74 @@
+// blocks.cpp - see blocks.hpp.
+#include "blocks.hpp"
+
+#include <algorithm>
+#include <new>
+#include <string>
+
+#include "error.hpp"
+
+namespace envpool::runtime {
+namespace {
+
+constexpr std::align_val_t kAlignment{64};
+
+}  // namespace
+
+BlockStore::BlockStore(std::vector<std::size_t> column_bytes, std::size_t limit)
+    : column_bytes_(std::move(column_bytes)), limit_(limit), free_(column_bytes_.size()) {}
+
+BlockStore::~BlockStore() {
+  for (auto& blocks : free_) {
+    for (Block* block : blocks) {
+      ::operator delete(block->data, kAlignment);
+      delete block;
+    }
+  }
+}
+
+void BlockStore::acquire(std::span<Block*> blocks) {
+  const std::lock_guard lock(mutex_);
+  std::uint32_t taken = 0;
+  try {
+    for (; taken < blocks.size(); ++taken) blocks[taken] = take(taken);
+  } catch (...) {
+    while (taken > 0) put_back(blocks[--taken]);
+    throw;
+  }
+}
+
+Block* BlockStore::take(std::uint32_t column) {
+  auto& free = free_[column];
+  if (free.empty()) {
+    const std::size_t bytes = std::max<std::size_t>(column_bytes_[column], 1);
+    if (retained_bytes() + bytes > limit_) {
+      throw Error(ErrorKind::kMemory,
+                  "batches that are still referenced hold " + std::to_string(retained_bytes()) +
+                      " bytes, the limit is " + std::to_string(limit_) +
+                      ": drop references to old observations, or copy what is to be kept");
+    }
+    // Room for its return is made now, so that release() can't fail.
+    free.reserve(free.capacity() + 1);
+    auto block = std::make_unique<Block>(Block{nullptr, bytes, column, nullptr});
+    block->data = static_cast<std::byte*>(::operator new(bytes, kAlignment));
+    retained_.fetch_add(bytes, std::memory_order_relaxed);
+    free.push_back(block.release());
+  }
+  Block* block = free.back();
+  free.pop_back();
+  block->store = shared_from_this();
+  return block;
+}
+
+void BlockStore::put_back(Block* block) noexcept {
+  block->store.reset();
+  free_[block->column].push_back(block);
+}
+
+void BlockStore::release(Block* block) noexcept {
+  const std::shared_ptr<BlockStore> self = std::move(block->store);  // we may be its last use
+  const std::lock_guard lock(mutex_);
+  put_back(block);
+}
+
+}  // namespace envpool::runtime

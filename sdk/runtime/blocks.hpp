@@ -1,0 +1,57 @@
+// blocks.hpp - memory of batches: one pool of equal blocks for each column, reused only when nobody
+// holds them.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+namespace envpool::runtime {
+
+class BlockStore;
+
+// One column of one batch: `capacity` rows, 64-byte aligned. Owned by whoever got it from acquire()
+// until release().
+struct Block {
+  std::byte* data;
+  std::size_t bytes;
+  std::uint32_t column;
+  std::shared_ptr<BlockStore>
+      store;  // set while the block is out, so that arrays may outlive the pool
+};
+
+// Keeping one column's array (a reward) never keeps another's (observations) alive. Memory that was
+// filled once stays here for the next batch: steady state allocates nothing. [any-thread]
+class BlockStore : public std::enable_shared_from_this<BlockStore> {
+ public:
+  // `limit` bounds the bytes of all blocks, out or free.
+  BlockStore(std::vector<std::size_t> column_bytes, std::size_t limit);
+  ~BlockStore();
+  BlockStore(const BlockStore&) = delete;
+  BlockStore& operator=(const BlockStore&) = delete;
+
+  // One block for each column, in order. Throws Error(kMemory) when the limit would be passed
+  // (then nothing was taken), saying how much is held and how it can be freed.
+  void acquire(std::span<Block*> blocks);
+  void release(Block* block) noexcept;
+
+  std::size_t retained_bytes() const noexcept {
+    return retained_.load(std::memory_order_relaxed);  // a figure for people
+  }
+
+ private:
+  Block* take(std::uint32_t column);
+  void put_back(Block* block) noexcept;
+
+  const std::vector<std::size_t> column_bytes_;
+  const std::size_t limit_;
+  std::mutex mutex_;
+  std::vector<std::vector<Block*>> free_;  // [column]
+  std::atomic<std::size_t> retained_{0};
+};
+
+}  // namespace envpool::runtime

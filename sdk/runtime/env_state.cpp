@@ -1,0 +1,215 @@
+// env_state.cpp - an env as bytes: what the plugin saves, then what this runtime keeps for it.
+#include <envpool/ext/state.h>
+
+#include <cstring>
+#include <sstream>
+#include <type_traits>
+
+#include "env.hpp"
+#include "error.hpp"
+
+namespace envpool::runtime {
+namespace {
+
+// Changes with the order or meaning of what Env::save writes.
+constexpr std::uint64_t kFormat = 0x31305453'4C4F4F50;  // "POOLST01"
+
+class Writer {
+ public:
+  void bytes(const void* data, std::size_t count) {
+    const auto* from = static_cast<const std::byte*>(data);
+    out_.insert(out_.end(), from, from + count);
+  }
+  template <class T>
+  void value(const T& v) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    bytes(&v, sizeof v);
+  }
+  template <class Container>
+  void sized(const Container& c) {
+    value(static_cast<std::uint64_t>(c.size()));
+    bytes(c.data(), c.size() * sizeof(*c.data()));
+  }
+  std::vector<std::byte> take() { return std::move(out_); }
+
+ private:
+  std::vector<std::byte> out_;
+};
+
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> in) : in_(in) {}
+
+  template <class T>
+  T value() {
+    T v;
+    std::memcpy(&v, next(sizeof v).data(), sizeof v);
+    return v;
+  }
+  std::span<const std::byte> sized() {
+    const auto count = value<std::uint64_t>();
+    return next(count);
+  }
+  // Fills `c`, which has its size already.
+  template <class T>
+  void fill(std::vector<T>& c) {
+    const auto count = value<std::uint64_t>();
+    if (count != c.size())
+      throw Error(ErrorKind::kValue, "the state is of an env with other settings");
+    std::memcpy(c.data(), next(count * sizeof(T)).data(), count * sizeof(T));
+  }
+  bool done() const { return in_.empty(); }
+
+ private:
+  std::span<const std::byte> next(std::size_t count) {
+    if (count > in_.size()) throw Error(ErrorKind::kValue, "the state is cut short");
+    const auto head = in_.first(count);
+    in_ = in_.subspan(count);
+    return head;
+  }
+
+  std::span<const std::byte> in_;
+};
+
+const ep_state& state_extension(const ep_task& task) {
+  const auto* state = extension<ep_state>(task, EP_EXT_STATE, sizeof(ep_state));
+  if (!state)
+    throw Error(ErrorKind::kValue, std::string(task.id) + ": this task can't save its state");
+  return *state;
+}
+
+// Bytes that outlive the process where the task has them.
+std::int32_t purpose_of(const ep_state& state) {
+  return state.purposes & (1u << EP_STATE_PERSIST) ? EP_STATE_PERSIST : EP_STATE_CLONE;
+}
+
+}  // namespace
+
+std::vector<std::byte> Env::save() {
+  const ep_state& state = state_extension(plan_.task);
+  const std::string who = std::string(plan_.task.id) + ", env " + std::to_string(id_) + ": ";
+  if (!handle_ || !played_)
+    throw Error(ErrorKind::kRuntime, who + "reset it before saving its state");
+
+  std::vector<std::byte> plugin_state;
+  const ep_writer writer{
+      &plugin_state, [](const ep_writer* w, const void* data, std::uint64_t count) -> ep_status {
+        try {
+          const auto* from = static_cast<const std::byte*>(data);
+          auto& to = *static_cast<std::vector<std::byte>*>(w->ctx);
+          to.insert(to.end(), from, from + count);
+          return EP_OK;
+        } catch (...) {
+          return EP_E_NOMEM;
+        }
+      }};
+  if (const ep_status status = state.save(handle_, purpose_of(state), &writer)) {
+    throw Error(ErrorKind::kRuntime, who + "save_state: " + take_explanation(status));
+  }
+
+  std::ostringstream generator;  // the only portable form of std::mt19937
+  generator << noop_generator_;
+  Writer out;
+  out.value(kFormat);
+  out.sized(std::string(plan_.task.id));
+  out.sized(plugin_state);
+  for (const bool flag : {over_, game_over_, life_over_, fault_, episode_over_}) out.value(flag);
+  out.value(elapsed_);
+  out.value(lives_);
+  out.value(seed_);
+  out.value(respawns_);
+  out.sized(reward_);
+  out.sized(return_);
+  out.sized(terminated_);
+  out.sized(truncated_);
+  out.sized(alive_);
+  out.sized(generator.str());
+  for (const Frames& frames : frames_) {
+    out.value(static_cast<std::uint64_t>(frames.newest));
+    out.sized(frames.ring);
+    out.sized(frames.pooled);
+    out.sized(frames.before);
+  }
+  return out.take();
+}
+
+void Env::load(std::span<const std::byte> bytes) {
+  const ep_state& state = state_extension(plan_.task);
+  const std::string who =
+      std::string(plan_.task.id) + ", env " + std::to_string(id_) + ": load_state: ";
+  try {
+    Reader in(bytes);
+    if (bytes.size() < sizeof kFormat || in.value<std::uint64_t>() != kFormat) {
+      throw Error(ErrorKind::kValue, "these bytes are no saved state");
+    }
+    const auto id = in.sized();
+    if (std::string_view(reinterpret_cast<const char*>(id.data()), id.size()) != plan_.task.id) {
+      throw Error(ErrorKind::kValue, "the state is of another task");
+    }
+    const auto plugin_state = in.sized();
+
+    // Read all into a second env first, so that bad bytes change nothing.
+    Env loaded(plan_, id_, options_);
+    for (bool* flag : {&loaded.over_, &loaded.game_over_, &loaded.life_over_, &loaded.fault_,
+                       &loaded.episode_over_}) {
+      *flag = in.value<std::uint8_t>() != 0;
+    }
+    loaded.elapsed_ = in.value<std::int32_t>();
+    loaded.lives_ = in.value<std::int32_t>();
+    loaded.seed_ = in.value<std::uint64_t>();
+    loaded.respawns_ = in.value<std::uint64_t>();
+    in.fill(loaded.reward_);
+    in.fill(loaded.return_);
+    in.fill(loaded.terminated_);
+    in.fill(loaded.truncated_);
+    in.fill(loaded.alive_);
+    const auto generator = in.sized();
+    std::istringstream(
+        std::string(reinterpret_cast<const char*>(generator.data()), generator.size())) >>
+        loaded.noop_generator_;
+    for (Frames& frames : loaded.frames_) {
+      frames.newest = in.value<std::uint64_t>();
+      in.fill(frames.ring);
+      in.fill(frames.pooled);
+      in.fill(frames.before);
+    }
+    for (std::size_t i = 0, k = 0; i < plan_.obs.size(); ++i) {
+      if (plan_.obs[i].image && loaded.frames_[k++].newest >= plan_.obs[i].image->stack_num()) {
+        throw Error(ErrorKind::kValue, "the state is damaged");
+      }
+    }
+    if (!in.done()) throw Error(ErrorKind::kValue, "the state is too long");
+
+    if (!handle_ && !create()) throw Error(ErrorKind::kRuntime, message_);
+    if (const ep_status status =
+            state.load(handle_, purpose_of(state), plugin_state.data(), plugin_state.size())) {
+      throw Error(ErrorKind::kValue, take_explanation(status));
+    }
+    adopt(std::move(loaded));
+  } catch (const Error& error) {
+    throw Error(error.kind(), who + error.what());
+  }
+}
+
+// Takes over everything but the handle, the options and who we are.
+void Env::adopt(Env&& other) {
+  over_ = other.over_;
+  game_over_ = other.game_over_;
+  life_over_ = other.life_over_;
+  fault_ = other.fault_;
+  episode_over_ = other.episode_over_;
+  played_ = true;
+  elapsed_ = other.elapsed_;
+  lives_ = other.lives_;
+  seed_ = other.seed_;
+  respawns_ = other.respawns_;
+  reward_ = std::move(other.reward_);
+  return_ = std::move(other.return_);
+  terminated_ = std::move(other.terminated_);
+  truncated_ = std::move(other.truncated_);
+  alive_ = std::move(other.alive_);
+  noop_generator_ = other.noop_generator_;
+  frames_ = std::move(other.frames_);
+}
+
+}  // namespace envpool::runtime

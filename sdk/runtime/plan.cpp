@@ -1,0 +1,162 @@
+// plan.cpp - see plan.hpp.
+#include "plan.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "error.hpp"
+
+namespace envpool::runtime {
+namespace {
+
+std::vector<std::int64_t> row_shape(const Field& field, std::uint32_t max_agents) {
+  std::vector<std::int64_t> shape = field.shape;
+  if (field.per_agent()) shape.insert(shape.begin(), max_agents);
+  return shape;
+}
+
+template <class T>
+void fill(std::vector<std::byte>& row, const std::vector<std::int64_t>& values) {
+  for (std::size_t i = 0; i < row.size() / sizeof(T); ++i) {
+    const T value =
+        static_cast<T>(values.empty() ? 0 : values[values.size() == 1 ? 0 : i % values.size()]);
+    std::memcpy(row.data() + i * sizeof(T), &value, sizeof(T));
+  }
+}
+
+void fill_integers(std::vector<std::byte>& row, ep_dtype dtype,
+                   const std::vector<std::int64_t>& values) {
+  switch (bytes_of(dtype)) {
+    case 1:
+      return fill<std::uint8_t>(row, values);
+    case 2:
+      return fill<std::uint16_t>(row, values);
+    case 4:
+      return fill<std::uint32_t>(row, values);
+    default:
+      return fill<std::uint64_t>(row, values);
+  }
+}
+
+// The value that a label stands for, if it is there.
+std::optional<std::int64_t> labelled(const Field& field, const char* label) {
+  const auto found = std::find(field.labels.begin(), field.labels.end(), label);
+  if (found == field.labels.end()) return std::nullopt;
+  return (found - field.labels.begin()) + (field.start.empty() ? 0 : field.start[0]);
+}
+
+}  // namespace
+
+Spec transformed(const Spec& spec, const Transforms& transforms) {
+  Spec result = spec;
+  for (Field& field : result.obs) {
+    if (const auto image = ImageTransform::make(field, transforms)) field = image->result();
+  }
+  return result;
+}
+
+Plan::Plan(const ep_task& task_, const Host& host_, Spec spec, PlanSettings settings_)
+    : task(task_),
+      host(host_),
+      source(std::move(spec)),
+      result(transformed(source, settings_.transforms)),
+      settings(settings_),
+      agents(source.max_agents),
+      limit(settings.max_episode_steps < 0 ? source.max_episode_steps
+                                           : settings.max_episode_steps) {
+  settings.transforms.check();
+  add_columns(source.obs, "obs", obs);
+  add_columns(source.info, "info", info);
+  add_columns(source.global, "global", global);
+  pool.env_id = add_pool_column("env_id", EP_INT32, false);
+  pool.elapsed_step = add_pool_column("elapsed_step", EP_INT32, false);
+  pool.reward = add_pool_column("reward", settings.float32_reward ? EP_FLOAT32 : EP_FLOAT64, true);
+  pool.raw_reward = add_pool_column("raw_reward", EP_FLOAT32, true);
+  pool.terminated = add_pool_column("terminated", EP_BOOL, true);
+  pool.truncated = add_pool_column("truncated", EP_BOOL, true);
+  pool.episode_return = add_pool_column("episode_return", EP_FLOAT64, true);
+  pool.fault = add_pool_column("fault", EP_BOOL, false);
+  if (agents > 1) {
+    pool.alive = add_pool_column("alive", EP_BOOL, true);
+    pool.episode_over = add_pool_column("episode_over", EP_BOOL, false);
+  }
+  pool.outcome = {pool.reward, pool.raw_reward, pool.terminated, pool.truncated};
+  if (pool.episode_over) pool.outcome.push_back(*pool.episode_over);
+  add_actions();
+  find_lives();
+}
+
+void Plan::add_columns(const std::vector<Field>& fields, const char* section,
+                       std::vector<Target>& targets) {
+  for (const Field& field : fields) {
+    Target target{static_cast<std::uint32_t>(columns.size()), std::nullopt, std::nullopt};
+    if (field.role == EP_OBS) target.image = ImageTransform::make(field, settings.transforms);
+    const Field& shown = target.image ? target.image->result() : field;
+    columns.push_back(
+        {section, field.name, shown.dtype, row_shape(shown, agents), shown.row_bytes(agents)});
+    if (target.image) {
+      raw_frame_bytes += field.row_bytes(agents);
+      scratch_bytes = std::max(scratch_bytes, target.image->scratch_bytes());
+    }
+    observes_in_write = observes_in_write || !target.image;
+    has_lengths = has_lengths || field.has_length();
+    if (field.has_length()) {
+      target.length_column = static_cast<std::uint32_t>(columns.size());
+      std::vector<std::int64_t> shape;
+      if (field.per_agent()) shape.push_back(agents);
+      columns.push_back({std::string(section) + "_length", field.name, EP_UINT32, shape,
+                         field.agents(agents) * sizeof(std::uint32_t)});
+    }
+    targets.push_back(std::move(target));
+  }
+}
+
+std::uint32_t Plan::add_pool_column(const char* name, ep_dtype dtype, bool per_agent) {
+  const bool axis = per_agent && agents > 1;
+  columns.push_back({"pool", name, dtype,
+                     axis ? std::vector<std::int64_t>{agents} : std::vector<std::int64_t>{},
+                     bytes_of(dtype) * (axis ? agents : 1)});
+  return static_cast<std::uint32_t>(columns.size() - 1);
+}
+
+void Plan::add_actions() {
+  const Transforms& t = settings.transforms;
+  bool has_fire = false;
+  for (const Field& field : source.action) {
+    ActionColumn column{field.row_bytes(agents), field.has_length(), {}, {}};
+    // No operation: the value labelled so, else the first of a discrete field, else zeros.
+    column.noop.resize(column.row_bytes);
+    if (field.kind == EP_DISCRETE) {
+      const auto noop = labelled(field, "NOOP");
+      fill_integers(column.noop, field.dtype, noop ? std::vector{*noop} : field.start);
+      if (const auto fire = labelled(field, "FIRE")) {
+        column.fire.resize(column.row_bytes);
+        fill_integers(column.fire, field.dtype, {*fire});
+        has_fire = true;
+      }
+    }
+    actions.push_back(std::move(column));
+  }
+  if (!has_fire || !t.use_fire_reset) return;
+  for (ActionColumn& column : actions) {
+    if (column.fire.empty()) column.fire = column.noop;
+  }
+}
+
+void Plan::find_lives() {
+  if (!settings.transforms.episodic_life) return;
+  for (std::uint32_t i = 0; i < source.info.size(); ++i) {
+    const Field& field = source.info[i];
+    if (field.meaning == "lives" && field.dtype == EP_INT32 &&
+        field.row_bytes(agents) == sizeof(std::int32_t)) {
+      lives = i;
+      return;
+    }
+  }
+  throw Error(
+      ErrorKind::kValue,
+      std::string(task.id) +
+          ": episodic_life=True needs an info field that counts lives, and this task has none");
+}
+
+}  // namespace envpool::runtime

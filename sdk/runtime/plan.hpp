@@ -1,0 +1,93 @@
+// plan.hpp - all that the envs of a pool share and never change: task, spec, transforms, and the
+// columns of a batch.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plugin.hpp"
+#include "spec.hpp"
+#include "transform.hpp"
+
+namespace envpool::runtime {
+
+enum class Autoreset { kNextStep, kSameStep, kDisabled };
+
+// One array of a batch: [rows, shape...].
+struct Column {
+  std::string section;  // "obs", "info", "global", these with "_length", or "pool"
+  std::string name;
+  ep_dtype dtype;
+  std::vector<std::int64_t> shape;  // of a row
+  std::size_t row_bytes;
+};
+
+// Indices of the columns that the pool itself fills.
+struct PoolColumns {
+  std::uint32_t env_id, elapsed_step, reward, raw_reward, terminated, truncated, episode_return,
+      fault;
+  std::optional<std::uint32_t> alive, episode_over;  // multi-agent only
+  // Those that belong to the step, also where the rest of the row shows the next episode already.
+  std::vector<std::uint32_t> outcome;
+};
+
+// Where the values of one plugin field go.
+struct Target {
+  std::uint32_t column;
+  std::optional<std::uint32_t> length_column;
+  std::optional<ImageTransform> image;  // set: the plugin writes a raw frame elsewhere
+};
+
+// How the actions of one field lie in the pool's private memory: [num_envs] rows of row_bytes.
+struct ActionColumn {
+  std::size_t row_bytes;
+  bool has_length;
+  std::vector<std::byte> noop, fire;  // a row; fire empty: there is no such action
+};
+
+struct PlanSettings {
+  Autoreset autoreset = Autoreset::kNextStep;
+  std::int64_t max_episode_steps = -1;  // -1: the spec's, 0: none
+  bool both_flags =
+      false;  // a natural end on the limit step is truncated too, as Gymnasium's TimeLimit has it
+  bool float32_reward = false;
+  Transforms transforms;
+};
+
+class Plan {
+ public:
+  // Throws Error(kValue) if a setting can't be met by the spec.
+  Plan(const ep_task& task, const Host& host, Spec spec, PlanSettings settings);
+
+  const ep_task& task;
+  const Host& host;
+  const Spec source;  // as described
+  const Spec result;  // as users see it
+  const PlanSettings settings;
+  const std::uint32_t agents;
+  const std::int64_t limit;  // 0: none
+
+  std::vector<Column> columns;
+  PoolColumns pool;
+  std::vector<Target> obs, info, global;
+  std::vector<ActionColumn> actions;
+  std::optional<std::uint32_t> lives;  // index of the info field, if a transform needs it
+  std::size_t raw_frame_bytes = 0;     // of all image fields with a transform together
+  std::size_t scratch_bytes = 0;       // the most that any of them needs
+  bool observes_in_write = false;      // some field is written by the plugin straight into the row
+  bool has_lengths = false;            // some field has lengths
+
+ private:
+  void add_columns(const std::vector<Field>& fields, const char* section,
+                   std::vector<Target>& targets);
+  std::uint32_t add_pool_column(const char* name, ep_dtype dtype, bool per_agent);
+  void add_actions();
+  void find_lives();
+};
+
+// What a user sees of a task: the spec with its image fields transformed.
+Spec transformed(const Spec& spec, const Transforms& transforms);
+
+}  // namespace envpool::runtime

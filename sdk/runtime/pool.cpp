@@ -1,0 +1,869 @@
+// pool.cpp - see pool.hpp.
+#include "pool.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <set>
+#include <utility>
+
+#include "cpus.hpp"
+#include "error.hpp"
+
+namespace envpool::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = Event::Clock;
+
+constexpr auto kInterruptEvery = 50ms;
+constexpr std::chrono::nanoseconds kSpin = 50us;
+constexpr auto kForever = Clock::time_point::max();
+constexpr std::uint32_t kChunkNanoseconds = 20000;  // work that is worth taking at once
+constexpr std::size_t kMostChunk = 1024;
+constexpr std::int64_t kMostEnvs = 1 << 20;
+
+// How often this process is the child of a fork.
+std::atomic<std::uint64_t> forks{0};
+
+std::uint64_t count_forks() {
+  static const int registered =
+      // Relaxed: the child has one thread.
+      pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
+  (void)registered;
+  return forks.load(std::memory_order_relaxed);
+}
+
+// Plugins with global state that have an env in this process.
+class Occupied {
+ public:
+  static bool enter(const Plugin& plugin) {
+    const std::lock_guard lock(mutex());
+    return set().insert(&plugin).second;
+  }
+  static void leave(const Plugin& plugin) {
+    const std::lock_guard lock(mutex());
+    set().erase(&plugin);
+  }
+
+ private:
+  static std::mutex& mutex() {
+    static std::mutex m;
+    return m;
+  }
+  static std::set<const Plugin*>& set() {
+    static std::set<const Plugin*> s;
+    return s;
+  }
+};
+
+std::size_t half_of_memory() {
+  return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) *
+         static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) / 2;
+}
+
+std::uint64_t entropy() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32) | device();
+}
+
+// One thread writes it: no read-modify-write needed.
+void add_one(std::atomic<std::uint64_t>& counter) {
+  counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+std::string what_of(std::exception_ptr error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& e) {
+    return e.what();
+  } catch (...) {
+    return "unknown exception";
+  }
+}
+
+// Checks what can be known before any env is made.
+void check(const ep_task& task, const PoolSettings& settings) {
+  const std::string id = task.id;
+  const auto refuse = [&](const std::string& what) {
+    throw Error(ErrorKind::kValue, id + ": " + what);
+  };
+  if (settings.num_envs < 1 || settings.num_envs > kMostEnvs) {
+    refuse("num_envs=" + std::to_string(settings.num_envs) + ", allowed: 1 .. " +
+           std::to_string(kMostEnvs));
+  }
+  if (settings.batch_size < 1 || settings.batch_size > settings.num_envs) {
+    refuse("batch_size=" + std::to_string(settings.batch_size) +
+           ", allowed: 1 .. num_envs=" + std::to_string(settings.num_envs));
+  }
+  if (settings.num_threads < 0) {
+    refuse("num_threads=" + std::to_string(settings.num_threads) +
+           ", allowed: 0 (automatic) and more");
+  }
+  if (task.flags & EP_TASK_MAIN_THREAD) {
+    refuse("this engine needs a process's main thread, and worker processes are not supported yet");
+  }
+  if (task.sharing == EP_ONE_PER_PROCESS && settings.num_envs > 1) {
+    refuse("num_envs=" + std::to_string(settings.num_envs) +
+           ": this engine allows one env per process, and worker processes are not supported yet; "
+           "allowed: num_envs=1");
+  }
+}
+
+Spec described(const ep_task& task, const Host& host,
+               const std::vector<std::shared_ptr<const Options>>& options) {
+  Spec spec = describe(task, host, *options.front());
+  for (std::size_t i = 1; i < options.size(); ++i) {
+    if (!describe(task, host, *options[i]).compatible(spec)) {
+      throw Error(ErrorKind::kValue,
+                  std::string(task.id) + ": the options of env " + std::to_string(i) +
+                      " give other spaces than those of env 0: they can't share a pool");
+    }
+  }
+  return spec;
+}
+
+std::uint32_t thread_count(const PoolSettings& settings) {
+  const auto wanted = settings.num_threads > 0
+                          ? settings.num_threads
+                          : std::min<std::int64_t>(available_cpus(), settings.batch_size);
+  return static_cast<std::uint32_t>(std::min<std::int64_t>(wanted, settings.num_envs));
+}
+
+std::vector<std::size_t> column_bytes(const Plan& plan, std::uint32_t rows) {
+  std::vector<std::size_t> bytes;
+  for (const Column& column : plan.columns) bytes.push_back(column.row_bytes * rows);
+  return bytes;
+}
+
+}  // namespace
+
+Pool::Runner::Runner(const Plan& plan, std::vector<Lane*> lanes_)
+    : lanes(std::move(lanes_)),
+      scratch(plan),
+      chunk(kMostChunk),
+      action(plan.actions.size()),
+      lengths(plan.actions.size()) {
+  if (plan.settings.autoreset != Autoreset::kSameStep) return;
+  for (const Column& column : plan.columns) ended.emplace_back(column.row_bytes);
+  for (auto& row : ended) ended_data.push_back(row.data());
+}
+
+// ---- life ---------------------------------------------------------------------------------------
+
+Pool::Pool(Plugin& plugin, const ep_task& task, std::vector<std::shared_ptr<const Options>> options,
+           const PoolSettings& settings)
+    : plugin_(plugin),
+      num_envs_(static_cast<std::uint32_t>(settings.num_envs)),
+      batch_size_(static_cast<std::uint32_t>(settings.batch_size)),
+      max_faults_(settings.max_faults),
+      affinity_offset_(settings.thread_affinity_offset),
+      host_(Host::make(plugin.host().assets())),
+      plan_(task, host_, described(task, host_, options), settings.plan),
+      born_(count_forks()),
+      threads_(thread_count(settings)),
+      free_(task.sharing == EP_FREE),
+      caller_works_(free_ && synchronous()),
+      store_(std::make_shared<BlockStore>(
+          column_bytes(plan_, batch_size_),
+          settings.memory_limit ? settings.memory_limit : half_of_memory())),
+      actions_(plan_, num_envs_),
+      jobs_(num_envs_),
+      place_(num_envs_, Place::kNever),
+      before_(num_envs_, Place::kNever) {
+  for (std::uint32_t i = 0; i < num_envs_; ++i) {
+    envs_.push_back(std::make_unique<Env>(plan_, i, options[options.size() == 1 ? 0 : i]));
+  }
+  // Never more spinning threads than CPUs.
+  const auto cpus = static_cast<std::uint32_t>(available_cpus());
+  if (threads_ <= cpus) spin_worker_ = kSpin;
+  if (threads_ + (caller_works_ ? 0 : 1) <= cpus) spin_caller_ = kSpin;
+
+  const std::uint32_t lanes = free_ ? 1 : threads_;
+  for (std::uint32_t i = 0; i < lanes; ++i) lanes_.push_back(std::make_unique<Lane>(num_envs_));
+  split_.resize(lanes);
+
+  if (task.sharing == EP_ONE_PER_PROCESS && !Occupied::enter(plugin_)) {
+    throw Error(ErrorKind::kValue,
+                std::string(task.id) +
+                    ": this engine allows one env per process, and this process has one already: "
+                    "close it first");
+  }
+}
+
+PoolPtr Pool::make(Plugin& plugin, const ep_task& task,
+                   std::vector<std::shared_ptr<const Options>> options,
+                   const PoolSettings& settings, const Interrupt& interrupt) {
+  check(task, settings);
+  // Threads start only when the pool has an owner that can deal with one that hangs.
+  PoolPtr pool(new Pool(plugin, task, std::move(options), settings));
+  {
+    const std::lock_guard lock(pool->mutex_);
+    for (std::uint32_t i = 0; i < pool->threads_ - (pool->caller_works_ ? 1 : 0); ++i)
+      pool->start_worker();
+  }
+  pool->create_envs(interrupt);
+  return pool;
+}
+
+Pool::~Pool() = default;
+
+void CloseAndDelete::operator()(Pool* pool) const noexcept {
+  if (!pool->forked() && pool->close(2s)) delete pool;
+}
+
+void Pool::start_worker() {
+  const auto index = static_cast<std::uint32_t>(workers_.size());
+  runners_.push_back(
+      std::make_unique<Runner>(plan_, std::vector{lanes_[index % lanes_.size()].get()}));
+  workers_.emplace_back([this, index, runner = runners_.back().get()] { work(index, *runner); });
+  ++running_;
+}
+
+std::unique_ptr<Pool::Runner> Pool::spare_runner() {
+  if (spare_runners_.empty()) {
+    std::vector<Lane*> lanes;
+    for (const auto& lane : lanes_) lanes.push_back(lane.get());
+    return std::make_unique<Runner>(plan_, std::move(lanes));
+  }
+  std::unique_ptr<Runner> runner = std::move(spare_runners_.back());
+  spare_runners_.pop_back();
+  return runner;
+}
+
+void Pool::create_envs(const Interrupt& interrupt) {
+  std::vector<std::uint32_t> all(num_envs_);
+  for (std::uint32_t i = 0; i < all.size(); ++i) all[i] = i;
+  // Release: pairs with the acquire of the one who finds it zero, below and in visit().
+  outstanding_.store(num_envs_, std::memory_order_release);
+  {
+    const std::lock_guard lock(mutex_);
+    enqueue(all);
+  }
+  work_.notify();
+  std::unique_ptr<Runner> runner = free_ ? spare_runner() : nullptr;
+  for (;;) {
+    const std::uint64_t key = done_.key();
+    if (outstanding_.load(std::memory_order_acquire) == 0) break;
+    if (!runner || !run_some(*runner))
+      done_.wait(key, Clock::now() + kInterruptEvery, spin_caller_);
+    if (interrupt) interrupt();
+  }
+  if (runner) spare_runners_.push_back(std::move(runner));
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+}
+
+bool Pool::close(std::chrono::nanoseconds timeout) {
+  if (forked()) return false;
+  std::unique_lock lock(mutex_);
+  if (!closed_) {
+    closed_ = true;
+    // Release, so that a worker that sees it also sees closed_; the Events order the rest.
+    stopping_.store(true, std::memory_order_release);
+    host_.cancel();
+    work_.notify();
+    done_.notify();
+  }
+  if (joined_) return true;
+  if (!gone_.wait_for(lock, timeout, [&] { return inside_ == 0 && running_ == 0; })) {
+    return false;
+  }
+  if (joined_) return true;  // another close was faster
+  joined_ = true;
+  for (std::thread& worker : workers_) worker.join();
+  envs_.clear();
+  if (plan_.task.sharing == EP_ONE_PER_PROCESS) Occupied::leave(plugin_);
+  return true;
+}
+
+bool Pool::closed() const {
+  check_born_here();
+  const std::lock_guard lock(mutex_);
+  return closed_;
+}
+
+bool Pool::forked() const { return count_forks() != born_; }
+
+void Pool::check_born_here() const {
+  if (!forked()) return;
+  throw Error(ErrorKind::kRuntime,
+              std::string(plan_.task.id) +
+                  ": this pool was made before fork() and works only in the parent process; make a "
+                  "new one in the child");
+}
+
+Error Pool::closed_error() const {
+  return Error(ErrorKind::kClosed, std::string(plan_.task.id) + ": the pool is closed");
+}
+
+void Pool::check_usable() const {
+  if (closed_) throw closed_error();
+  if (!failed_.empty()) throw Error(ErrorKind::kEnv, failed_);
+}
+
+Pool::Call::Call(Pool& pool) : pool_(pool) {
+  pool.check_born_here();
+  const std::lock_guard lock(pool.mutex_);
+  pool.check_usable();
+  ++pool.inside_;
+}
+
+Pool::Call::~Call() {
+  const std::lock_guard lock(pool_.mutex_);
+  --pool_.inside_;
+  if (pool_.closed_) pool_.gone_.notify_all();
+}
+
+void Pool::fail(const std::string& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (failed_.empty()) failed_ = why;
+  }
+  done_.notify();
+}
+
+// ---- running envs -------------------------------------------------------------------------------
+
+void Pool::work(std::uint32_t index, Runner& runner) {
+  set_worker_index(static_cast<int>(index));
+  if (affinity_offset_ >= 0) {
+    const std::vector<int> cpus = allowed_cpus();
+    const auto at = static_cast<std::size_t>(affinity_offset_) + index;
+    if (!cpus.empty()) bind_to_cpu(cpus[at % cpus.size()]);
+  }
+  for (;;) {
+    const std::uint64_t key = work_.key();
+    // Acquire: pairs with close().
+    if (stopping_.load(std::memory_order_acquire)) break;
+    if (!run_some(runner)) work_.wait(key, kForever, spin_worker_);
+  }
+  drop_visits(runner);
+  if (!free_) {
+    for (std::size_t i = index; i < envs_.size(); i += lanes_.size()) envs_[i]->destroy();
+  }
+  const std::lock_guard lock(mutex_);
+  --running_;
+  gone_.notify_all();
+}
+
+// After close(): who waits for a visit must not wait for ever, and nothing else matters any more.
+void Pool::drop_visits(Runner& runner) {
+  for (Lane* lane : runner.lanes) {
+    while (const std::uint32_t count = lane->take(runner.chunk)) {
+      for (std::uint32_t i = 0; i < count; ++i) drop_visit(runner.chunk[i]);
+    }
+  }
+}
+
+void Pool::drop_visit(std::uint32_t id) {
+  const Job::Kind kind = jobs_[id].kind;
+  if (kind != Job::Kind::kVisit && kind != Job::Kind::kCreate) return;
+  {
+    const std::lock_guard lock(error_mutex_);
+    if (!error_) error_ = std::make_exception_ptr(closed_error());
+  }
+  finish_visit();
+}
+
+// Release what was done to the env to the one who sees zero.
+void Pool::finish_visit() {
+  if (outstanding_.fetch_sub(1, std::memory_order_acq_rel) == 1) done_.notify();
+}
+
+bool Pool::run_some(Runner& runner) {
+  for (Lane* lane : runner.lanes) {
+    const std::uint32_t count = lane->take(std::span(runner.chunk).first(chunk_size(*lane)));
+    if (count == 0) continue;
+    const auto ids = std::span<const std::uint32_t>(runner.chunk).first(count);
+    const auto start = Clock::now();
+    try {
+      run(ids, runner);
+    } catch (...) {  // our own: no memory for a batch
+      fail(std::string(plan_.task.id) + ": " + what_of(std::current_exception()));
+    }
+    const auto spent =
+        std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
+    const auto now =
+        static_cast<std::uint32_t>(std::clamp<std::int64_t>(spent / count, 1, 1000000000));
+    const std::uint32_t before = cost_.load(std::memory_order_relaxed);
+    cost_.store(before - before / 8 + now / 8, std::memory_order_relaxed);
+    return true;
+  }
+  return false;
+}
+
+// As many as are worth a hand-over, but so that every thread gets some.
+std::uint32_t Pool::chunk_size(const Lane& lane) const {
+  const std::uint64_t worth =
+      kChunkNanoseconds / std::max(cost_.load(std::memory_order_relaxed), 1u) + 1;
+  const std::uint64_t takers = free_ ? threads_ : 1;
+  const std::uint64_t share = lane.size() / (2 * takers) + 1;
+  return static_cast<std::uint32_t>(
+      std::min({worth, takers == 1 ? worth : share, std::uint64_t{kMostChunk}}));
+}
+
+void Pool::run(std::span<const std::uint32_t> ids, Runner& runner) {
+  Batch* batch = nullptr;  // of the last rows written, and how many of them are not finished yet
+  std::uint32_t count = 0;
+  const auto finish = [&] {
+    if (batch && batch->finish(count)) done_.notify();
+    batch = nullptr;
+    count = 0;
+  };
+  for (const std::uint32_t id : ids) {
+    // Acquire: pairs with close(). What is in flight then is dropped.
+    if (stopping_.load(std::memory_order_acquire)) {
+      drop_visit(id);
+      continue;
+    }
+    Job& job = jobs_[id];
+    if (job.kind == Job::Kind::kCreate || job.kind == Job::Kind::kVisit) {
+      create_or_visit(id, runner);
+      continue;
+    }
+    play(id, runner);
+    bool last = false;
+    if (!synchronous()) last = claim_row(job);
+    if (job.batch != batch) finish();
+    batch = job.batch;
+    deliver(id, runner);
+    ++count;
+    // Asynchronous rows wait for nobody; after the last one a receiver may want to cut the batch.
+    if (!synchronous()) finish();
+    if (last) done_.notify();
+  }
+  finish();
+}
+
+void Pool::create_or_visit(std::uint32_t id, Runner& runner) {
+  try {
+    if (jobs_[id].kind == Job::Kind::kVisit) {
+      (*visitor_)(id, *envs_[id], runner.scratch);
+    } else if (!envs_[id]->create()) {
+      throw Error(ErrorKind::kEnv, envs_[id]->message());
+    }
+  } catch (...) {
+    const std::lock_guard lock(error_mutex_);
+    if (!error_) error_ = std::current_exception();
+  }
+  finish_visit();
+}
+
+void Pool::play(std::uint32_t id, Runner& runner) {
+  Env& env = *envs_[id];
+  const Job& job = jobs_[id];
+  runner.has_ended = false;
+  if (job.kind == Job::Kind::kReset) return env.reset(job.seed, job.at_reset, runner.scratch);
+  if (env.over()) return env.autoreset(runner.scratch);
+  actions_.point(id, runner.action, runner.lengths);
+  env.step(runner.action, runner.lengths, runner.scratch);
+  add_one(runner.steps);
+  if (!env.over()) return;
+  add_one(runner.episodes);
+  if (plan_.settings.autoreset != Autoreset::kSameStep) return;
+  runner.has_ended = true;
+  runner.ended_fault = env.fault() ? env.message() : "";
+  env.write({runner.ended_data, 0}, runner.scratch);
+  env.autoreset(runner.scratch);
+}
+
+// Writes the row, and notes what its receiver must hear of.
+void Pool::deliver(std::uint32_t id, Runner& runner) {
+  Env& env = *envs_[id];
+  const Job& job = jobs_[id];
+  const Row row = job.batch->row(job.row);
+  env.write(row, runner.scratch);
+  const auto note = [&](const std::string& message) {
+    job.batch->add_fault(static_cast<std::int32_t>(id), message);
+    count_fault(message);
+  };
+  if (runner.has_ended) {
+    const auto copy = [&](const Row& to, std::uint32_t column) {
+      std::memcpy(to.at(plan_, column), runner.ended_data[column], plan_.columns[column].row_bytes);
+    };
+    for (const std::uint32_t column : plan_.pool.outcome) copy(row, column);
+    const Row final_row = job.batch->final_row(job.row);
+    for (std::uint32_t column = 0; column < plan_.columns.size(); ++column) copy(final_row, column);
+    if (!runner.ended_fault.empty()) {
+      copy(row, plan_.pool.fault);
+      note(runner.ended_fault);
+    }
+  }
+  if (!env.fault()) return;
+  if (job.kind == Job::Kind::kReset && !env.played()) {
+    job.batch->add_failure(env.message());
+  } else {
+    note(env.message());
+  }
+}
+
+void Pool::count_fault(const std::string& message) {
+  // Relaxed: only the count matters.
+  if (faults_.fetch_add(1, std::memory_order_relaxed) + 1 > max_faults_) {
+    fail("more than max_faults=" + std::to_string(max_faults_) +
+         " faults; the last one: " + message);
+  }
+}
+
+// ---- sending ------------------------------------------------------------------------------------
+
+// Marks envs as in flight and returns them; throws, with nothing marked, if one of them can't be
+// sent.
+std::vector<std::uint32_t>& Pool::take_off(EnvIds env_ids, Job::Kind kind) {
+  const std::string task = plan_.task.id;
+  const std::size_t count = env_ids ? env_ids->size() : num_envs_;
+  ids_.clear();
+  const auto refuse = [&](ErrorKind error, const std::string& what) {
+    for (const std::uint32_t id : ids_) place_[id] = before_[id];
+    throw Error(error, task + ": " + what);
+  };
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int64_t id = env_ids ? (*env_ids)[i] : static_cast<std::int64_t>(i);
+    if (id < 0 || id >= num_envs_) {
+      refuse(ErrorKind::kValue,
+             "env_id " + std::to_string(id) + ", allowed: 0 .. " + std::to_string(num_envs_ - 1));
+    }
+    const auto env = static_cast<std::uint32_t>(id);
+    if (place_[env] == Place::kFlying) {
+      const bool twice = std::find(ids_.begin(), ids_.end(), env) != ids_.end();
+      refuse(ErrorKind::kValue,
+             "env_id " + std::to_string(id) +
+                 (twice ? " is given twice" : " is still in flight: receive its row first"));
+    }
+    if (kind == Job::Kind::kStep) {
+      if (place_[env] == Place::kNever) {
+        refuse(ErrorKind::kRuntime,
+               "env " + std::to_string(id) + " was never reset: call reset first");
+      }
+      if (plan_.settings.autoreset == Autoreset::kDisabled && envs_[env]->over()) {
+        refuse(ErrorKind::kRuntime, "the episode of env " + std::to_string(id) +
+                                        " is over and autoreset is disabled: reset it first");
+      }
+    }
+    ids_.push_back(env);
+    before_[env] = place_[env];
+    place_[env] = Place::kFlying;
+  }
+  return ids_;
+}
+
+// Undoes take_off: the envs are where they were.
+void Pool::land(std::span<const std::uint32_t> ids) {
+  for (const std::uint32_t id : ids) place_[id] = before_[id];
+}
+
+void Pool::send(std::span<const ActionRows> actions, EnvIds env_ids) {
+  const Call call(*this);
+  std::size_t count = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    auto& ids = take_off(env_ids, Job::Kind::kStep);
+    try {
+      actions_.check(actions, ids);
+      prepare(ids, Job::Kind::kStep);
+    } catch (...) {
+      land(ids);
+      throw;
+    }
+    actions_.store(actions, ids);
+    enqueue(ids);
+    count = ids.size();
+  }
+  // Waking a worker costs more than a little work, which the receiver does himself.
+  const bool little = count * cost_.load(std::memory_order_relaxed) < kChunkNanoseconds;
+  if (!(little && caller_works_)) work_.notify();
+}
+
+void Pool::reset(EnvIds env_ids, std::optional<std::span<const std::uint64_t>> seeds,
+                 std::shared_ptr<const Options> at_reset) {
+  const Call call(*this);
+  {
+    const std::lock_guard lock(mutex_);
+    auto& ids = take_off(env_ids, Job::Kind::kReset);
+    try {
+      if (seeds && seeds->size() != ids.size()) {
+        throw Error(ErrorKind::kValue, std::string(plan_.task.id) + ": " +
+                                           std::to_string(seeds->size()) + " seeds for " +
+                                           std::to_string(ids.size()) + " envs");
+      }
+      prepare(ids, Job::Kind::kReset);
+    } catch (...) {
+      land(ids);
+      throw;
+    }
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      Job& job = jobs_[ids[i]];
+      job.at_reset = at_reset;
+      job.seed.reset();
+      if (seeds) {
+        job.seed = (*seeds)[i];
+      } else if (before_[ids[i]] == Place::kNever) {
+        job.seed = entropy();
+      }
+    }
+    enqueue(ids);
+  }
+  work_.notify();
+}
+
+// Sets up the jobs, with rows if they are known.
+void Pool::prepare(std::span<const std::uint32_t> ids, Job::Kind kind) {
+  Batch* batch = nullptr;
+  if (synchronous() && !ids.empty()) {
+    queue_.push_back(spare_batch(static_cast<std::uint32_t>(ids.size())));
+    batch = queue_.back().get();
+  }
+  for (std::uint32_t i = 0; i < ids.size(); ++i) {
+    Job& job = jobs_[ids[i]];
+    job.kind = kind;
+    job.batch = batch;
+    job.row = i;
+  }
+  in_flight_ += static_cast<std::uint32_t>(ids.size());
+  unclaimed_ += static_cast<std::uint32_t>(ids.size());
+}
+
+void Pool::enqueue(std::span<const std::uint32_t> ids) {
+  if (lanes_.size() == 1) return lanes_[0]->push(ids);
+  for (auto& lane : split_) lane.clear();
+  for (const std::uint32_t id : ids) split_[id % lanes_.size()].push_back(id);
+  for (std::size_t i = 0; i < lanes_.size(); ++i) lanes_[i]->push(split_[i]);
+}
+
+std::unique_ptr<Batch> Pool::spare_batch(std::uint32_t rows) {
+  std::unique_ptr<Batch> batch;
+  if (spare_.empty()) {
+    batch = std::make_unique<Batch>(plan_);
+  } else {
+    batch = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  batch->open(*store_, rows);
+  return batch;
+}
+
+// Asynchronous: the next row of the open batch. True if no other env in flight is without a row.
+bool Pool::claim_row(Job& job) {
+  const std::lock_guard lock(mutex_);
+  if (!open_) {
+    queue_.push_back(spare_batch(batch_size_));
+    open_ = queue_.back().get();
+  }
+  job.batch = open_;
+  job.row = open_->claimed++;
+  if (open_->claimed == batch_size_) open_ = nullptr;
+  return --unclaimed_ == 0;
+}
+
+// ---- receiving ----------------------------------------------------------------------------------
+
+std::unique_ptr<Batch> Pool::recv(std::optional<std::chrono::nanoseconds> timeout,
+                                  const Interrupt& interrupt) {
+  const Call call(*this);
+  const auto deadline = timeout ? Clock::now() + *timeout : kForever;
+  // Who has a deadline must not get stuck in an env.
+  const bool helps = caller_works_ && !timeout;
+  if (!helps) {
+    start_a_worker();
+    work_.notify();  // send may have left it to us
+  }
+  std::unique_ptr<Runner> runner;
+  auto next_interrupt = Clock::now() + kInterruptEvery;
+  for (;;) {
+    const std::uint64_t key = done_.key();
+    {
+      const std::lock_guard lock(mutex_);
+      check_usable();
+      std::unique_ptr<Batch> batch = pop_complete();
+      if (batch) {
+        if (runner) spare_runners_.push_back(std::move(runner));
+        arrive(*batch);
+        const std::string failure = batch->failure;
+        if (failure.empty()) return batch;
+        batch->clear();
+        spare_.push_back(std::move(batch));
+        throw Error(ErrorKind::kEnv, failure);
+      }
+      if (in_flight_ == 0) {
+        throw Error(ErrorKind::kRuntime, std::string(plan_.task.id) +
+                                             ": recv has nothing to wait for: no env is in flight");
+      }
+      if (helps && !runner) runner = spare_runner();
+    }
+    const bool ran = runner && run_some(*runner);
+    const auto now = Clock::now();
+    if (interrupt && now >= next_interrupt) {
+      next_interrupt = now + kInterruptEvery;
+      interrupt();
+    }
+    if (ran) continue;
+    if (now >= deadline) {
+      const std::lock_guard lock(mutex_);
+      throw Error(ErrorKind::kTimeout,
+                  std::string(plan_.task.id) + ": nothing complete yet; in flight: " + flying());
+    }
+    done_.wait(key, std::min(deadline, now + kInterruptEvery), spin_caller_);
+  }
+}
+
+// A synchronous pool of one thread has no worker until somebody must not work himself.
+void Pool::start_a_worker() {
+  const std::lock_guard lock(mutex_);
+  if (running_ == 0 && !closed_) start_worker();
+}
+
+std::unique_ptr<Batch> Pool::pop_complete() {
+  if (queue_.empty()) return nullptr;
+  Batch* front = queue_.front().get();
+  if (front == open_ && unclaimed_ == 0) {  // nobody is left to fill it
+    front->cut(front->claimed);
+    open_ = nullptr;
+  }
+  if (!front->complete()) return nullptr;
+  std::unique_ptr<Batch> batch = std::move(queue_.front());
+  queue_.pop_front();
+  return batch;
+}
+
+// The envs of a received batch may be sent again.
+void Pool::arrive(Batch& batch) {
+  const std::byte* ids = batch.columns.data[plan_.pool.env_id];
+  for (std::uint32_t row = 0; row < batch.rows(); ++row) {
+    std::int32_t id;
+    std::memcpy(&id, ids + row * sizeof id, sizeof id);
+    const auto env = static_cast<std::uint32_t>(id);
+    place_[env] = envs_[env]->played() ? Place::kIdle : Place::kNever;
+  }
+  in_flight_ -= batch.rows();
+}
+
+void Pool::recycle(std::unique_ptr<Batch> batch) noexcept {
+  batch->clear();
+  const std::lock_guard lock(mutex_);
+  spare_.push_back(std::move(batch));
+}
+
+std::string Pool::flying() const {
+  constexpr int kMost = 10;
+  std::string text;
+  int count = 0;
+  for (std::uint32_t env = 0; env < place_.size(); ++env) {
+    if (place_[env] != Place::kFlying || ++count > kMost) continue;
+    text += (count > 1 ? ", " : "") + std::to_string(env);
+  }
+  if (count > kMost) text += " and " + std::to_string(count - kMost) + " more";
+  return "env_id " + text;
+}
+
+std::uint32_t Pool::pending() const {
+  check_born_here();
+  const std::lock_guard lock(mutex_);
+  return in_flight_;
+}
+
+Statistics Pool::statistics() const {
+  check_born_here();
+  const std::lock_guard lock(mutex_);
+  Statistics sum;
+  sum.faults = faults_.load(std::memory_order_relaxed);
+  const auto add = [&](const std::unique_ptr<Runner>& runner) {
+    sum.steps += runner->steps.load(std::memory_order_relaxed);
+    sum.episodes += runner->episodes.load(std::memory_order_relaxed);
+  };
+  std::for_each(runners_.begin(), runners_.end(), add);
+  std::for_each(spare_runners_.begin(), spare_runners_.end(), add);
+  return sum;
+}
+
+// ---- looking at single envs ---------------------------------------------------------------------
+
+// Lets `act` loose on envs that are not in flight, on threads where they may be touched. Throws
+// what it throws.
+void Pool::visit(EnvIds env_ids, const Visitor& act) {
+  const Call call(*this);
+  const std::lock_guard one_at_a_time(visit_mutex_);
+  start_a_worker();
+  std::vector<std::uint32_t> ids;
+  {
+    const std::lock_guard lock(mutex_);
+    check_usable();  // anew: from here on a worker will see the visits, if only to drop them
+    ids = take_off(env_ids, Job::Kind::kVisit);
+    in_flight_ += static_cast<std::uint32_t>(ids.size());
+    for (const std::uint32_t id : ids) jobs_[id].kind = Job::Kind::kVisit;
+    visitor_ = &act;
+    error_ = nullptr;
+    outstanding_.store(static_cast<std::uint32_t>(ids.size()), std::memory_order_release);
+    enqueue(ids);
+  }
+  work_.notify();
+  for (;;) {
+    const std::uint64_t key = done_.key();
+    // Acquire: what the visitors did.
+    if (outstanding_.load(std::memory_order_acquire) == 0) break;
+    done_.wait(key, kForever, spin_caller_);
+  }
+  const std::lock_guard lock(mutex_);
+  land(ids);
+  in_flight_ -= static_cast<std::uint32_t>(ids.size());
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+}
+
+std::unique_ptr<Batch> Pool::observe(EnvIds env_ids) {
+  const std::size_t count = env_ids ? env_ids->size() : num_envs_;
+  if (count > batch_size_) {
+    throw Error(ErrorKind::kValue,
+                std::string(plan_.task.id) +
+                    ": observe takes at most batch_size=" + std::to_string(batch_size_) + " envs");
+  }
+  std::unique_ptr<Batch> batch;
+  std::vector<std::uint32_t> row_of(num_envs_);
+  for (std::uint32_t row = 0; row < count; ++row) {
+    const std::int64_t id = env_ids ? (*env_ids)[row] : static_cast<std::int64_t>(row);
+    if (0 <= id && id < num_envs_)
+      row_of[static_cast<std::size_t>(id)] = row;  // else refused below
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    batch = spare_batch(static_cast<std::uint32_t>(count));
+  }
+  const auto write = [&](std::uint32_t id, Env& env, Scratch& scratch) {
+    env.write(batch->row(row_of[id]), scratch);
+  };
+  try {
+    visit(env_ids, write);
+  } catch (...) {
+    recycle(std::move(batch));
+    throw;
+  }
+  return batch;
+}
+
+void Pool::visit_one(std::int64_t env, const std::function<void(Env&)>& act) {
+  // Out of range of int32 is out of range of ids too.
+  const auto id = static_cast<std::int32_t>(std::clamp<std::int64_t>(env, -1, INT32_MAX));
+  visit(std::span(&id, 1), [&](std::uint32_t, Env& visited, Scratch&) { act(visited); });
+}
+
+Env::Picture Pool::render(std::int64_t env, std::uint32_t width, std::uint32_t height,
+                          std::uint32_t camera) {
+  Env::Picture picture;
+  visit_one(env, [&](Env& visited) { picture = visited.render(width, height, camera); });
+  return picture;
+}
+
+std::vector<std::byte> Pool::save_state(std::int64_t env) {
+  std::vector<std::byte> state;
+  visit_one(env, [&](Env& visited) { state = visited.save(); });
+  return state;
+}
+
+void Pool::load_state(std::int64_t env, std::span<const std::byte> state) {
+  visit_one(env, [&](Env& visited) { visited.load(state); });
+  const std::lock_guard lock(mutex_);
+  place_[static_cast<std::size_t>(env)] = Place::kIdle;
+}
+
+}  // namespace envpool::runtime

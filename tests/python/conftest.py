@@ -1,0 +1,77 @@
+"""What the Python tests share: the reference plugins, and an exact comparison."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import envpool_sdk
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def plugins() -> Path:
+    """The directory of the reference plugins; scripts/test builds them."""
+    directory = Path(os.environ.get("ENVPOOL_REFERENCE_DIR", ROOT / "build/release/reference"))
+    if not any(directory.glob("*.so")):
+        pytest.skip(f"no reference plugins in {directory}: scripts/test builds them")
+    return directory
+
+
+@pytest.fixture(scope="session", autouse=True)
+def tasks(plugins: Path) -> None:
+    """Registers the tasks of the good reference plugins."""
+    for name in ("cartpole_cpp", "kitchen_sink", "multi_agent"):
+        envpool_sdk.load_plugin(plugins / f"{name}.so")
+
+
+@pytest.fixture(scope="session")
+def same() -> Callable[..., None]:
+    """Asserts that two results are alike in structure, types, dtypes, shapes and every bit."""
+    return _same
+
+
+def _same(one: Any, other: Any, where: str = "", ignore: frozenset[str] = frozenset()) -> None:
+    assert type(one) is type(other), f"{where}: {type(one)} and {type(other)}"
+    if isinstance(one, dict):
+        assert one.keys() == other.keys(), f"{where}: {sorted(one)} and {sorted(other)}"
+        for key in one.keys() - ignore:
+            _same(one[key], other[key], f"{where}/{key}", ignore)
+    elif isinstance(one, (tuple, list)):
+        assert len(one) == len(other), f"{where}: {len(one)} and {len(other)} entries"
+        for i, (a, b) in enumerate(zip(one, other, strict=True)):
+            _same(a, b, f"{where}/{i}", ignore)
+    elif isinstance(one, np.ndarray):
+        assert (one.dtype, one.shape) == (other.dtype, other.shape), (
+            f"{where}: {one.dtype}{one.shape} and {other.dtype}{other.shape}"
+        )
+        if one.dtype == object:
+            for i, (a, b) in enumerate(zip(one, other, strict=True)):
+                _same(a, b, f"{where}[{i}]", ignore)
+        else:
+            np.testing.assert_array_equal(one, other, err_msg=where, strict=True)
+    else:
+        assert one == other or (one != one and other != other), f"{where}: {one!r} and {other!r}"  # NaN is alike
+
+
+@pytest.fixture
+def run_python() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs a program in an interpreter of its own: run_python(code, name="value of an environment variable")."""
+
+    def run(code: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | variables,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    return run
