@@ -1,6 +1,6 @@
 # How this tree compiles its own targets. Not installed: a plugin elsewhere has its own taste.
 
-# One way of building a target here: hidden symbols, position independent, the project's warnings, the chosen sanitizers.
+# One way of building a target here: hidden symbols, position independent, the project's warnings.
 function(envpool_sdk_build_options target)
   set_target_properties(${target} PROPERTIES
     POSITION_INDEPENDENT_CODE ON
@@ -12,14 +12,5 @@ function(envpool_sdk_build_options target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     target_compile_options(${target} PRIVATE -Wno-restrict) # false alarms of gcc 12 on "text" + std::string (PR105651)
-  endif()
-  # Not in sanitizer builds: the code that gcc adds for them draws warnings of its own.
-  if(ENVPOOL_SDK_WERROR AND NOT ENVPOOL_SDK_SANITIZE)
-    target_compile_options(${target} PRIVATE -Werror)
-  endif()
-  if(ENVPOOL_SDK_SANITIZE)
-    target_compile_options(${target} PRIVATE
-      -fsanitize=${ENVPOOL_SDK_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
-    target_link_options(${target} PRIVATE -fsanitize=${ENVPOOL_SDK_SANITIZE})
   endif()
 endfunction()

@@ -102,7 +102,7 @@ def hash_of(paths: Iterable[Path], *extra: str) -> str:
         files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
         for file in files:
             relative = file.relative_to(ROOT)
-            if file.is_file() and not _SKIPPED_FOLDERS.intersection(relative.parts):
+            if file.suffix != ".so" and not _SKIPPED_FOLDERS.intersection(relative.parts):
                 digest.update(f"{relative}\0{file.stat().st_size}\0".encode())
                 digest.update(file.read_bytes())
     return digest.hexdigest()

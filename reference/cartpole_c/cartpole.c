@@ -1,11 +1,13 @@
 /* cartpole.c - CartPole-v1 in plain C: the reference for what a plugin looks like without a layer.
  *
- * From equal states the dynamics give the same bits as gymnasium/envs/classic_control/cartpole.py: the same operations
- * on doubles in the same order (so no fused multiply-add: build with -ffp-contract=off), libm's sin and cos. The start
- * of an episode comes from splitmix64, not from NumPy's generator.
+ * From equal states the dynamics give the same bits as gymnasium/envs/classic_control/cartpole.py:
+ * the same operations on doubles in the same order (so no fused multiply-add: build with
+ * -ffp-contract=off), libm's sin and cos. The start of an episode comes from splitmix64, not from
+ * NumPy's generator.
  *
- * State (envpool.state/1, both purposes), 48 bytes, little-endian: uint32 version = 1, uint32 1 while an episode runs,
- * float64 x, x_dot, theta, theta_dot, uint64 word of the generator. The C++ CartPole writes and takes the same bytes. */
+ * State (envpool.state/1, both purposes), 48 bytes, little-endian: uint32 version = 1, uint32 1
+ * while an episode runs, float64 x, x_dot, theta, theta_dot, uint64 word of the generator. The C++
+ * CartPole writes and takes the same bytes. */
 #include <envpool/env.h>
 #include <envpool/ext/batch.h>
 #include <envpool/ext/render.h>
@@ -27,7 +29,7 @@ typedef struct Env {
   double gravity, force, length;
   uint8_t running, sutton_barto, semi_implicit; /* up to here, 64 bytes: what a step touches */
   uint64_t rng;
-  const ep_host *host;
+  const ep_host* host;
 } Env;
 
 /* ---- spec --------------------------------------------------------------- */
@@ -35,37 +37,77 @@ typedef struct Env {
 enum { GRAVITY, FORCE_MAG, LENGTH, SUTTON_BARTO, INTEGRATOR, LOW, HIGH, OPTION_COUNT };
 
 static const ep_value ZERO = {.type = EP_T_FLOAT, .f = 0}, TINY = {.type = EP_T_FLOAT, .f = 0.01};
-static const ep_value INTEGRATORS[] = {{.type = EP_T_STRING, .s = "euler"}, {.type = EP_T_STRING, .s = "semi-implicit"}};
+static const ep_value INTEGRATORS[] = {{.type = EP_T_STRING, .s = "euler"},
+                                       {.type = EP_T_STRING, .s = "semi-implicit"}};
 static const ep_option OPTION[OPTION_COUNT] = {
-    [GRAVITY] = {.size = sizeof(ep_option), .name = "gravity", .unit = "m/s^2", .def = {.type = EP_T_FLOAT, .f = 9.8}},
-    [FORCE_MAG] = {.size = sizeof(ep_option), .name = "force_mag", .unit = "N", .doc = "force of a push",
-                   .def = {.type = EP_T_FLOAT, .f = 10}, .min = &ZERO},
-    [LENGTH] = {.size = sizeof(ep_option), .name = "length", .unit = "m", .doc = "half the pole's length",
-                .def = {.type = EP_T_FLOAT, .f = 0.5}, .min = &TINY},
-    [SUTTON_BARTO] = {.size = sizeof(ep_option), .name = "sutton_barto_reward",
-                      .doc = "0 a step and -1 at the fall, rather than 1 a step", .def = {.type = EP_T_BOOL}},
-    [INTEGRATOR] = {.size = sizeof(ep_option), .name = "kinematics_integrator", .def = {.type = EP_T_STRING, .s = "euler"},
-                    .choices = INTEGRATORS, .choice_count = 2},
-    [LOW] = {.size = sizeof(ep_option), .flags = EP_OPTION_AT_RESET, .name = "low", .doc = "least value of a start",
+    [GRAVITY] = {.size = sizeof(ep_option),
+                 .name = "gravity",
+                 .unit = "m/s^2",
+                 .def = {.type = EP_T_FLOAT, .f = 9.8}},
+    [FORCE_MAG] = {.size = sizeof(ep_option),
+                   .name = "force_mag",
+                   .unit = "N",
+                   .doc = "force of a push",
+                   .def = {.type = EP_T_FLOAT, .f = 10},
+                   .min = &ZERO},
+    [LENGTH] = {.size = sizeof(ep_option),
+                .name = "length",
+                .unit = "m",
+                .doc = "half the pole's length",
+                .def = {.type = EP_T_FLOAT, .f = 0.5},
+                .min = &TINY},
+    [SUTTON_BARTO] = {.size = sizeof(ep_option),
+                      .name = "sutton_barto_reward",
+                      .doc = "0 a step and -1 at the fall, rather than 1 a step",
+                      .def = {.type = EP_T_BOOL}},
+    [INTEGRATOR] = {.size = sizeof(ep_option),
+                    .name = "kinematics_integrator",
+                    .def = {.type = EP_T_STRING, .s = "euler"},
+                    .choices = INTEGRATORS,
+                    .choice_count = 2},
+    [LOW] = {.size = sizeof(ep_option),
+             .flags = EP_OPTION_AT_RESET,
+             .name = "low",
+             .doc = "least value of a start",
              .def = {.type = EP_T_FLOAT, .f = -0.05}},
-    [HIGH] = {.size = sizeof(ep_option), .flags = EP_OPTION_AT_RESET, .name = "high", .doc = "greatest value of a start",
+    [HIGH] = {.size = sizeof(ep_option),
+              .flags = EP_OPTION_AT_RESET,
+              .name = "high",
+              .doc = "greatest value of a start",
               .def = {.type = EP_T_FLOAT, .f = 0.05}},
 };
-static const ep_option *const OPTIONS[OPTION_COUNT] = {&OPTION[0], &OPTION[1], &OPTION[2], &OPTION[3],
-                                                       &OPTION[4], &OPTION[5], &OPTION[6]};
+static const ep_option* const OPTIONS[OPTION_COUNT] = {
+    &OPTION[0], &OPTION[1], &OPTION[2], &OPTION[3], &OPTION[4], &OPTION[5], &OPTION[6]};
 
 static const int64_t FOUR[] = {4}, TWO[] = {2};
-static const float OBS_LOW[] = {(float)(-2 * X_LIMIT), -HUGE_VALF, (float)(-2 * THETA_LIMIT), -HUGE_VALF};
-static const float OBS_HIGH[] = {(float)(2 * X_LIMIT), HUGE_VALF, (float)(2 * THETA_LIMIT), HUGE_VALF};
-static const char *const LABELS[] = {"LEFT", "RIGHT"};
+static const float OBS_LOW[] = {(float)(-2 * X_LIMIT), -HUGE_VALF, (float)(-2 * THETA_LIMIT),
+                                -HUGE_VALF};
+static const float OBS_HIGH[] = {(float)(2 * X_LIMIT), HUGE_VALF, (float)(2 * THETA_LIMIT),
+                                 HUGE_VALF};
+static const char* const LABELS[] = {"LEFT", "RIGHT"};
 static const ep_field FIELDS[] = {
-    {.size = sizeof(ep_field), .role = EP_OBS, .kind = EP_BOX, .dtype = EP_FLOAT32, .name = "",
-     .doc = "x, x_dot, theta, theta_dot", .shape = FOUR, .rank = 1, .low = OBS_LOW, .high = OBS_HIGH, .bound_count = 4},
-    {.size = sizeof(ep_field), .role = EP_ACTION, .kind = EP_DISCRETE, .dtype = EP_INT64, .name = "", .n = TWO,
-     .bound_count = 1, .labels = LABELS},
+    {.size = sizeof(ep_field),
+     .role = EP_OBS,
+     .kind = EP_BOX,
+     .dtype = EP_FLOAT32,
+     .name = "",
+     .doc = "x, x_dot, theta, theta_dot",
+     .shape = FOUR,
+     .rank = 1,
+     .low = OBS_LOW,
+     .high = OBS_HIGH,
+     .bound_count = 4},
+    {.size = sizeof(ep_field),
+     .role = EP_ACTION,
+     .kind = EP_DISCRETE,
+     .dtype = EP_INT64,
+     .name = "",
+     .n = TWO,
+     .bound_count = 1,
+     .labels = LABELS},
 };
 
-static ep_status EP_CALL describe(const ep_host *host, const ep_create *info, ep_spec *spec) {
+static ep_status EP_CALL describe(const ep_host* host, const ep_create* info, ep_spec* spec) {
   (void)host;
   spec->max_episode_steps = 500;
   spec->reward_threshold = info->options[SUTTON_BARTO].i ? 0 : 475;
@@ -79,8 +121,8 @@ static ep_status EP_CALL describe(const ep_host *host, const ep_create *info, ep
 
 /* ---- running ------------------------------------------------------------ */
 
-static ep_status EP_CALL create(const ep_host *host, const ep_create *info, void **env) {
-  Env *e = calloc(1, sizeof *e);
+static ep_status EP_CALL create(const ep_host* host, const ep_create* info, void** env) {
+  Env* e = calloc(1, sizeof *e);
   if (!e) return ep_fail(host, EP_E_NOMEM, "cartpole: no memory");
   e->host = host;
   e->gravity = info->options[GRAVITY].f;
@@ -92,8 +134,8 @@ static ep_status EP_CALL create(const ep_host *host, const ep_create *info, void
   return EP_OK;
 }
 
-static ep_status EP_CALL reset(void *env, const ep_reset *how) {
-  Env *e = env;
+static ep_status EP_CALL reset(void* env, const ep_reset* how) {
+  Env* e = env;
   const double low = how->options[0].f, high = how->options[1].f;
   e->running = 0;
   if (!(low <= high)) return ep_fail(e->host, EP_E_ARGUMENT, "cartpole: low is above high");
@@ -107,11 +149,12 @@ static ep_status EP_CALL reset(void *env, const ep_reset *how) {
 }
 
 /* One step; true if the pole fell or the cart left. */
-static inline uint8_t advance(Env *e, int64_t push) {
+static inline uint8_t advance(Env* e, int64_t push) {
   const double polemass_length = MASS_POLE * e->length, force = push == 1 ? e->force : -e->force;
   const double c = cos(e->theta), s = sin(e->theta);
   const double temp = (force + polemass_length * (e->theta_dot * e->theta_dot) * s) / MASS;
-  const double theta_acc = (e->gravity * s - c * temp) / (e->length * (4.0 / 3.0 - MASS_POLE * (c * c) / MASS));
+  const double theta_acc =
+      (e->gravity * s - c * temp) / (e->length * (4.0 / 3.0 - MASS_POLE * (c * c) / MASS));
   const double x_acc = temp - polemass_length * theta_acc * c / MASS;
   if (!e->semi_implicit) {
     e->x += TAU * e->x_dot;
@@ -127,23 +170,25 @@ static inline uint8_t advance(Env *e, int64_t push) {
   return e->x < -X_LIMIT || e->x > X_LIMIT || e->theta < -THETA_LIMIT || e->theta > THETA_LIMIT;
 }
 
-static inline double reward(const Env *e, uint8_t fell) { return e->sutton_barto ? (fell ? -1.0 : 0.0) : 1.0; }
+static inline double reward(const Env* e, uint8_t fell) {
+  return e->sutton_barto ? (fell ? -1.0 : 0.0) : 1.0;
+}
 
-static inline void look(const Env *e, float *o) {
+static inline void look(const Env* e, float* o) {
   o[0] = (float)e->x;
   o[1] = (float)e->x_dot;
   o[2] = (float)e->theta;
   o[3] = (float)e->theta_dot;
 }
 
-static ep_status out_of_order(const Env *e) {
+static ep_status out_of_order(const Env* e) {
   return ep_fail(e->host, EP_E_STATE, "cartpole: step() without a running episode");
 }
 
-static ep_status EP_CALL step(void *env, const ep_input *in, const ep_result *out) {
-  Env *e = env;
+static ep_status EP_CALL step(void* env, const ep_input* in, const ep_result* out) {
+  Env* e = env;
   if (!e->running) return out_of_order(e);
-  const uint8_t fell = advance(e, *(const int64_t *)in->action[0]);
+  const uint8_t fell = advance(e, *(const int64_t*)in->action[0]);
   e->running = !fell;
   *out->reward = reward(e, fell);
   *out->terminated = fell;
@@ -151,7 +196,7 @@ static ep_status EP_CALL step(void *env, const ep_input *in, const ep_result *ou
   return EP_OK;
 }
 
-static ep_status EP_CALL observe(void *env, const ep_view *out) {
+static ep_status EP_CALL observe(void* env, const ep_view* out) {
   if (out->obs && out->obs[0]) look(env, out->obs[0]);
   return EP_OK;
 }
@@ -159,28 +204,30 @@ static ep_status EP_CALL observe(void *env, const ep_view *out) {
 /* ---- extensions --------------------------------------------------------- */
 
 /* Writes what a step of env gave to row r. */
-static inline void finish(const ep_rows *rows, uint32_t r, Env *e, uint8_t fell) {
+static inline void finish(const ep_rows* rows, uint32_t r, Env* e, uint8_t fell) {
   e->running = !fell;
-  if (rows->obs && rows->obs[0].data) look(e, (float *)((char *)rows->obs[0].data + r * rows->obs[0].row_bytes));
+  if (rows->obs && rows->obs[0].data)
+    look(e, (float*)((char*)rows->obs[0].data + r * rows->obs[0].row_bytes));
   rows->reward[r] = reward(e, fell);
   rows->terminated[r] = fell;
   rows->truncated[r] = 0;
   rows->status[r] = EP_OK;
 }
 
-static inline int64_t push_of(const ep_rows *rows, uint32_t r) {
-  return *(const int64_t *)((const char *)rows->action[0].data + r * rows->action[0].row_bytes);
+static inline int64_t push_of(const ep_rows* rows, uint32_t r) {
+  return *(const int64_t*)((const char*)rows->action[0].data + r * rows->action[0].row_bytes);
 }
 
-/* A block at a time: the states are gathered into arrays, so that the sines overlap and the rest runs in vectors. The
- * operations on each env are those of advance(), in the same order. */
+/* A block at a time: the states are gathered into arrays, so that the sines overlap and the rest
+ * runs in vectors. The operations on each env are those of advance(), in the same order. */
 enum { BLOCK = 32 };
 
-static void step_block(const ep_rows *rows, Env *const *env, const uint32_t *in, const uint32_t *out, uint32_t n) {
+static void step_block(const ep_rows* rows, Env* const* env, const uint32_t* in,
+                       const uint32_t* out, uint32_t n) {
   double x[BLOCK], x_dot[BLOCK], theta[BLOCK], theta_dot[BLOCK], force[BLOCK], s[BLOCK], c[BLOCK];
   double gravity[BLOCK], length[BLOCK];
   for (uint32_t i = 0; i < n; i++) {
-    const Env *e = env[i];
+    const Env* e = env[i];
     x[i] = e->x;
     x_dot[i] = e->x_dot;
     theta[i] = e->theta;
@@ -198,8 +245,8 @@ static void step_block(const ep_rows *rows, Env *const *env, const uint32_t *in,
   for (uint32_t i = 0; i < BLOCK; i++) {
     const double polemass_length = MASS_POLE * length[i];
     const double temp = (force[i] + polemass_length * (theta_dot[i] * theta_dot[i]) * s[i]) / MASS;
-    const double theta_acc =
-        (gravity[i] * s[i] - c[i] * temp) / (length[i] * (4.0 / 3.0 - MASS_POLE * (c[i] * c[i]) / MASS));
+    const double theta_acc = (gravity[i] * s[i] - c[i] * temp) /
+                             (length[i] * (4.0 / 3.0 - MASS_POLE * (c[i] * c[i]) / MASS));
     const double x_acc = temp - polemass_length * theta_acc * c[i] / MASS;
     x[i] += TAU * x_dot[i];
     x_dot[i] += TAU * x_acc;
@@ -207,7 +254,7 @@ static void step_block(const ep_rows *rows, Env *const *env, const uint32_t *in,
     theta_dot[i] += TAU * theta_acc;
   }
   for (uint32_t i = 0; i < n; i++) {
-    Env *e = env[i];
+    Env* e = env[i];
     const uint8_t fell = (fabs(x[i]) > X_LIMIT) | (fabs(theta[i]) > THETA_LIMIT);
     e->x = x[i];
     e->x_dot = x_dot[i];
@@ -217,12 +264,12 @@ static void step_block(const ep_rows *rows, Env *const *env, const uint32_t *in,
   }
 }
 
-static ep_status EP_CALL step_many(const ep_rows *rows) {
+static ep_status EP_CALL step_many(const ep_rows* rows) {
   ep_status all = EP_OK;
-  Env *env[BLOCK];
+  Env* env[BLOCK];
   uint32_t in[BLOCK], out[BLOCK], n = 0;
   for (uint32_t i = 0; i < rows->count; i++) {
-    Env *e = rows->env[i];
+    Env* e = rows->env[i];
     if (!e->running) {
       all = rows->status[rows->out[i]] = out_of_order(e);
       continue;
@@ -244,16 +291,17 @@ static ep_status EP_CALL step_many(const ep_rows *rows) {
   return all;
 }
 
-static ep_status EP_CALL measure(void *env, ep_image *image) {
+static ep_status EP_CALL measure(void* env, ep_image* image) {
   if (image->width == 0) image->width = CARTPOLE_WIDTH;
   if (image->height == 0) image->height = CARTPOLE_HEIGHT;
-  if (image->format != EP_RGB8 || image->camera != 0 || image->width != CARTPOLE_WIDTH || image->height != CARTPOLE_HEIGHT)
-    return ep_fail(((Env *)env)->host, EP_E_ARGUMENT, "cartpole: one camera draws RGB at 600 x 400");
+  if (image->format != EP_RGB8 || image->camera != 0 || image->width != CARTPOLE_WIDTH ||
+      image->height != CARTPOLE_HEIGHT)
+    return ep_fail(((Env*)env)->host, EP_E_ARGUMENT, "cartpole: one camera draws RGB at 600 x 400");
   return EP_OK;
 }
 
-static ep_status EP_CALL draw(void *env, const ep_image *image) {
-  const Env *e = env;
+static ep_status EP_CALL draw(void* env, const ep_image* image) {
+  const Env* e = env;
   cartpole_draw(e->x, e->theta, e->length, image->pixels, image->row_bytes);
   return EP_OK;
 }
@@ -264,19 +312,20 @@ typedef struct State {
   uint64_t rng;
 } State;
 
-static ep_status EP_CALL save(void *env, int32_t purpose, const ep_writer *writer) {
-  const Env *e = env;
+static ep_status EP_CALL save(void* env, int32_t purpose, const ep_writer* writer) {
+  const Env* e = env;
   const State s = {1, e->running, e->x, e->x_dot, e->theta, e->theta_dot, e->rng};
   (void)purpose;
   return writer->write(writer, &s, sizeof s);
 }
 
-static ep_status EP_CALL load(void *env, int32_t purpose, const void *data, uint64_t bytes) {
-  Env *e = env;
+static ep_status EP_CALL load(void* env, int32_t purpose, const void* data, uint64_t bytes) {
+  Env* e = env;
   State s = {0};
   (void)purpose;
   if (bytes == sizeof s) memcpy(&s, data, sizeof s);
-  if (s.version != 1 || s.running > 1) return ep_fail(e->host, EP_E_ARGUMENT, "cartpole: not a state of CartPole-v1");
+  if (s.version != 1 || s.running > 1)
+    return ep_fail(e->host, EP_E_ARGUMENT, "cartpole: not a state of CartPole-v1");
   e->running = (uint8_t)s.running;
   e->x = s.x;
   e->x_dot = s.x_dot;
@@ -287,11 +336,14 @@ static ep_status EP_CALL load(void *env, int32_t purpose, const void *data, uint
 }
 
 static const ep_batch BATCH = {.size = sizeof(ep_batch), .step_many = step_many};
-static const ep_render RENDER = {.size = sizeof(ep_render), .formats = 1u << EP_RGB8, .measure = measure, .draw = draw};
-static const ep_state STATE = {.size = sizeof(ep_state), .purposes = 1u << EP_STATE_CLONE | 1u << EP_STATE_PERSIST,
-                               .save = save, .load = load};
+static const ep_render RENDER = {
+    .size = sizeof(ep_render), .formats = 1u << EP_RGB8, .measure = measure, .draw = draw};
+static const ep_state STATE = {.size = sizeof(ep_state),
+                               .purposes = 1u << EP_STATE_CLONE | 1u << EP_STATE_PERSIST,
+                               .save = save,
+                               .load = load};
 
-static const void *EP_CALL extension(const char *id) {
+static const void* EP_CALL extension(const char* id) {
   if (strcmp(id, EP_EXT_BATCH) == 0) return &BATCH;
   if (strcmp(id, EP_EXT_RENDER) == 0) return &RENDER;
   if (strcmp(id, EP_EXT_STATE) == 0) return &STATE;
@@ -300,17 +352,31 @@ static const void *EP_CALL extension(const char *id) {
 
 /* ---- plugin ------------------------------------------------------------- */
 
-static void EP_CALL destroy(void *env) { free(env); }
+static void EP_CALL destroy(void* env) { free(env); }
 
-static const ep_task TASK = {
-    .size = sizeof(ep_task), .sharing = EP_FREE, .id = "CartPole-v1", .doc = "Balance a pole on a cart.",
-    .options = OPTIONS, .option_count = OPTION_COUNT, .describe = describe, .create = create, .reset = reset,
-    .step = step, .observe = observe, .destroy = destroy, .extension = extension};
-static const ep_task *const TASKS[] = {&TASK};
-static const ep_plugin PLUGIN = {.size = sizeof(ep_plugin), .abi_major = EP_ABI_MAJOR, .abi_minor = EP_ABI_MINOR,
-                                 .task_count = 1, .tasks = TASKS, .name = "cartpole-c", .version = "1.0.0"};
+static const ep_task TASK = {.size = sizeof(ep_task),
+                             .sharing = EP_FREE,
+                             .id = "CartPole-v1",
+                             .doc = "Balance a pole on a cart.",
+                             .options = OPTIONS,
+                             .option_count = OPTION_COUNT,
+                             .describe = describe,
+                             .create = create,
+                             .reset = reset,
+                             .step = step,
+                             .observe = observe,
+                             .destroy = destroy,
+                             .extension = extension};
+static const ep_task* const TASKS[] = {&TASK};
+static const ep_plugin PLUGIN = {.size = sizeof(ep_plugin),
+                                 .abi_major = EP_ABI_MAJOR,
+                                 .abi_minor = EP_ABI_MINOR,
+                                 .task_count = 1,
+                                 .tasks = TASKS,
+                                 .name = "cartpole-c",
+                                 .version = "1.0.0"};
 
-const ep_plugin *EP_CALL envpool_plugin_v1(const ep_host *host) {
+const ep_plugin* EP_CALL envpool_plugin_v1(const ep_host* host) {
   (void)host;
   return &PLUGIN;
 }

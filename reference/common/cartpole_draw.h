@@ -1,4 +1,5 @@
-/* cartpole_draw.h - the picture of a cart and its pole, 600 x 400 RGB; shared by the C and the C++ CartPole. */
+/* cartpole_draw.h - the picture of a cart and its pole, 600 x 400 RGB; shared by the C and the C++
+ * CartPole. */
 #ifndef CARTPOLE_DRAW_H
 #define CARTPOLE_DRAW_H
 
@@ -9,11 +10,13 @@
 #define CARTPOLE_HEIGHT 400
 
 /* `length` is half the pole's, in metres; 4.8 m of track are seen. */
-static inline void cartpole_draw(double x, double theta, double length, uint8_t *pixels, uint64_t row_bytes) {
-  const double scale = CARTPOLE_WIDTH / 4.8, cart_x = x * scale + CARTPOLE_WIDTH / 2.0, cart_y = 100;
+static inline void cartpole_draw(double x, double theta, double length, uint8_t* pixels,
+                                 uint64_t row_bytes) {
+  const double scale = CARTPOLE_WIDTH / 4.8, cart_x = x * scale + CARTPOLE_WIDTH / 2.0,
+               cart_y = 100;
   const double axle_y = cart_y + 7.5, s = sin(theta), c = cos(theta);
   for (int row = 0; row < CARTPOLE_HEIGHT; row++) {
-    uint8_t *p = pixels + (uint64_t)row * row_bytes;
+    uint8_t* p = pixels + (uint64_t)row * row_bytes;
     const double y = CARTPOLE_HEIGHT - 1 - row; /* upwards */
     for (int col = 0; col < CARTPOLE_WIDTH; col++, p += 3) {
       const double dx = col - cart_x, dy = y - axle_y;

@@ -55,6 +55,7 @@ Env::Env(const Plan& plan, std::uint32_t id, std::shared_ptr<const Options> opti
     : plan_(plan),
       id_(id),
       options_(std::move(options)),
+      at_reset_(options_->at_reset({})),
       reward_(plan.agents),
       return_(plan.agents),
       terminated_(plan.agents),
@@ -125,19 +126,18 @@ void Env::clear_outcome() {
   std::fill(truncated_.begin(), truncated_.end(), std::uint8_t{0});
 }
 
-void Env::reset(std::optional<std::uint64_t> seed, std::shared_ptr<const Options> at_reset,
-                Scratch& scratch) {
-  if (at_reset) at_reset_ = std::move(at_reset);
-  begin(seed, false, scratch);
+void Env::reset(std::optional<std::uint64_t> seed, const Options* at_reset, Scratch& scratch) {
+  begin(seed, false, at_reset ? *at_reset : at_reset_, scratch);
 }
 
 void Env::autoreset(Scratch& scratch) {
   const bool go_on = life_over_ && !game_over_ &&
                      plan_.settings.transforms.life_loss_reset == LifeLossReset::kContinue;
-  begin(std::nullopt, go_on, scratch);
+  begin(std::nullopt, go_on, at_reset_, scratch);
 }
 
-void Env::begin(std::optional<std::uint64_t> seed, bool go_on, Scratch& scratch) {
+void Env::begin(std::optional<std::uint64_t> seed, bool go_on, const Options& at_reset,
+                Scratch& scratch) {
   clear_outcome();
   if (!handle_) {
     if (!create()) return;
@@ -148,11 +148,11 @@ void Env::begin(std::optional<std::uint64_t> seed, bool go_on, Scratch& scratch)
     noop_generator_.seed(static_cast<std::uint32_t>(*seed));
   }
   if (!go_on) {
-    if (!reset_handle(seed)) return;
+    if (!reset_handle(seed, at_reset)) return;
     elapsed_ = 0;
     std::fill(return_.begin(), return_.end(), 0.0);
   }
-  if (!play_in(scratch)) return;
+  if (!play_in(at_reset, scratch)) return;
   clear_outcome();  // what the no-ops brought belongs to no step
   over_ = game_over_ = life_over_ = false;
   lives_ = std::numeric_limits<std::int32_t>::min();  // so that no life counts as lost here
@@ -162,21 +162,19 @@ void Env::begin(std::optional<std::uint64_t> seed, bool go_on, Scratch& scratch)
   played_ = true;
 }
 
-bool Env::reset_handle(std::optional<std::uint64_t> seed) {
+bool Env::reset_handle(std::optional<std::uint64_t> seed, const Options& at_reset) {
   ep_reset how{};
   how.size = sizeof how;
   how.has_seed = seed.has_value();
   how.seed = seed.value_or(0);
-  if (at_reset_) {
-    how.options = at_reset_->values().data();
-    how.option_count = static_cast<std::uint32_t>(at_reset_->values().size());
-  }
+  how.options = at_reset.values().data();
+  how.option_count = static_cast<std::uint32_t>(at_reset.values().size());
   std::fill(alive_.begin(), alive_.end(), std::uint8_t{1});
   return check(plan_.task.reset(handle_, &how), "reset");
 }
 
 // The no-ops and FIRE after a reset, one frame each.
-bool Env::play_in(Scratch& scratch) {
+bool Env::play_in(const Options& at_reset, Scratch& scratch) {
   const Transforms& t = plan_.settings.transforms;
   const bool fire =
       t.use_fire_reset && std::any_of(plan_.actions.begin(), plan_.actions.end(),
@@ -193,7 +191,8 @@ bool Env::play_in(Scratch& scratch) {
   }
   const auto play = [&](std::span<const void* const> action) {
     clear_outcome();
-    return advance(action, lengths, scratch) && (!episode_over_ || reset_handle(std::nullopt));
+    return advance(action, lengths, scratch) &&
+           (!episode_over_ || reset_handle(std::nullopt, at_reset));
   };
 
   std::int64_t noops = 0;

@@ -50,9 +50,8 @@ class Env {
   // On the thread that may do so; also done by the destructor. Twice is safe.
   void destroy() noexcept;
 
-  // Begins an episode as the user asked.
-  void reset(std::optional<std::uint64_t> seed, std::shared_ptr<const Options> at_reset,
-             Scratch& scratch);
+  // Begins an episode as the user asked; at_reset may be null.
+  void reset(std::optional<std::uint64_t> seed, const Options* at_reset, Scratch& scratch);
   // Goes on to the next episode by itself.
   void autoreset(Scratch& scratch);
   // Advances by one step of the user's: action and lengths hold one pointer a field (lengths:
@@ -89,9 +88,10 @@ class Env {
   };
   enum class Fill { kAll, kPush };
 
-  void begin(std::optional<std::uint64_t> seed, bool go_on, Scratch& scratch);
-  bool reset_handle(std::optional<std::uint64_t> seed);
-  bool play_in(Scratch& scratch);
+  void begin(std::optional<std::uint64_t> seed, bool go_on, const Options& at_reset,
+             Scratch& scratch);
+  bool reset_handle(std::optional<std::uint64_t> seed, const Options& at_reset);
+  bool play_in(const Options& at_reset, Scratch& scratch);
   bool advance(std::span<const void* const> action, std::span<const std::uint32_t* const> lengths,
                Scratch& scratch);
   bool repeat_action(std::span<const void* const> action,
@@ -116,7 +116,8 @@ class Env {
 
   const Plan& plan_;
   const std::uint32_t id_;
-  std::shared_ptr<const Options> options_, at_reset_;
+  const std::shared_ptr<const Options> options_;
+  const Options at_reset_;  // of resets that say nothing else
   void* handle_ = nullptr;
 
   // The episode. Per agent where the comment says so.

@@ -528,7 +528,6 @@ class PyPool {
                   std::string(task_.id) + ": " + std::to_string(complete.size()) +
                       " sets of options for num_envs=" + std::to_string(num_envs));
     }
-    defaults_ = complete.front();
     const nb::gil_scoped_release no_gil;
     pool_ = Pool::make(plugin.get(), task_, std::move(complete), settings, check_signals);
   }
@@ -568,9 +567,7 @@ class PyPool {
   void reset(const Ids& ids, const Seeds& seeds, const nb::object& options) {
     std::optional<std::span<const std::uint64_t>> seed_span;
     if (seeds) seed_span = std::span(seeds->data(), seeds->size());
-    const auto at_reset =
-        std::make_shared<Options>(defaults_->at_reset(named_options(task_, options)));
-    pool_->reset(span_of(ids), seed_span, at_reset);
+    pool_->reset(span_of(ids), seed_span, named_options(task_, options));
   }
 
   nb::tuple recv(double timeout) {
@@ -700,7 +697,6 @@ class PyPool {
   }
 
   const ep_task& task_;
-  std::shared_ptr<const Options> defaults_;
   PoolPtr pool_;
 };
 

@@ -171,11 +171,12 @@ Pool::Pool(Plugin& plugin, const ep_task& task, std::vector<std::shared_ptr<cons
           column_bytes(plan_, batch_size_),
           settings.memory_limit ? settings.memory_limit : half_of_memory())),
       actions_(plan_, num_envs_),
+      options_(std::move(options)),
       jobs_(num_envs_),
       place_(num_envs_, Place::kNever),
       before_(num_envs_, Place::kNever) {
   for (std::uint32_t i = 0; i < num_envs_; ++i) {
-    envs_.push_back(std::make_unique<Env>(plan_, i, options[options.size() == 1 ? 0 : i]));
+    envs_.push_back(std::make_unique<Env>(plan_, i, options_[options_.size() == 1 ? 0 : i]));
   }
   // Never more spinning threads than CPUs.
   const auto cpus = static_cast<std::uint32_t>(available_cpus());
@@ -456,7 +457,7 @@ void Pool::play(std::uint32_t id, Runner& runner) {
   Env& env = *envs_[id];
   const Job& job = jobs_[id];
   runner.has_ended = false;
-  if (job.kind == Job::Kind::kReset) return env.reset(job.seed, job.at_reset, runner.scratch);
+  if (job.kind == Job::Kind::kReset) return env.reset(job.seed, job.at_reset.get(), runner.scratch);
   if (env.over()) return env.autoreset(runner.scratch);
   actions_.point(id, runner.action, runner.lengths);
   env.step(runner.action, runner.lengths, runner.scratch);
@@ -578,7 +579,7 @@ void Pool::send(std::span<const ActionRows> actions, EnvIds env_ids) {
 }
 
 void Pool::reset(EnvIds env_ids, std::optional<std::span<const std::uint64_t>> seeds,
-                 std::shared_ptr<const Options> at_reset) {
+                 const std::vector<NamedOption>& at_reset) {
   const Call call(*this);
   {
     const std::lock_guard lock(mutex_);
@@ -589,6 +590,17 @@ void Pool::reset(EnvIds env_ids, std::optional<std::span<const std::uint64_t>> s
                                            std::to_string(seeds->size()) + " seeds for " +
                                            std::to_string(ids.size()) + " envs");
       }
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        std::shared_ptr<const Options>& job_options = jobs_[ids[i]].at_reset;
+        if (at_reset.empty()) {
+          job_options.reset();
+        } else if (options_.size() == 1 && i > 0) {
+          job_options = jobs_[ids[0]].at_reset;
+        } else {
+          const Options& own = *options_[options_.size() == 1 ? 0 : ids[i]];
+          job_options = std::make_shared<const Options>(own.at_reset(at_reset));
+        }
+      }
       prepare(ids, Job::Kind::kReset);
     } catch (...) {
       land(ids);
@@ -596,7 +608,6 @@ void Pool::reset(EnvIds env_ids, std::optional<std::span<const std::uint64_t>> s
     }
     for (std::size_t i = 0; i < ids.size(); ++i) {
       Job& job = jobs_[ids[i]];
-      job.at_reset = at_reset;
       job.seed.reset();
       if (seeds) {
         job.seed = (*seeds)[i];

@@ -84,7 +84,7 @@ class Pool {
   // One seed an env; none: the envs go on with their generators (a first reset takes entropy).
   // Throws as send.
   void reset(EnvIds env_ids, std::optional<std::span<const std::uint64_t>> seeds,
-             std::shared_ptr<const Options> at_reset);
+             const std::vector<NamedOption>& at_reset);
   // The next complete batch; give it back by recycle(). No timeout: waits for ever. Throws
   // Error(kRuntime) if nothing is in flight, Error(kTimeout) naming envs (nothing is lost),
   // Error(kEnv) if a first reset failed.
@@ -214,6 +214,7 @@ class Pool {
 
   std::shared_ptr<BlockStore> store_;
   Actions actions_;
+  const std::vector<std::shared_ptr<const Options>> options_;  // one for all, or one an env
   std::vector<std::unique_ptr<Env>> envs_;
   std::vector<Job> jobs_;
 

@@ -1,7 +1,7 @@
-/* test_layout.c - pins the layout of every struct, and the value of every constant, that crosses the ABI (64-bit). A
- * failure here means: this is no longer envpool_plugin_v1. Appending members adds lines and changes SIZE of a struct
- * that grows; the lines that are there never change. Compiles as C and as C++; run, it checks the
- * ids of extensions. */
+/* test_layout.c - pins the layout of every struct, and the value of every constant, that crosses
+ * the ABI (64-bit). A failure here means: this is no longer envpool_plugin_v1. Appending members
+ * adds lines and changes SIZE of a struct that grows; the lines that are there never change.
+ * Compiles as C and as C++; run, it checks the ids of extensions. */
 #include <envpool/env.h>
 #include <envpool/ext/agents.h>
 #include <envpool/ext/batch.h>
@@ -19,7 +19,7 @@
 #define AT(T, member, offset) CHECK(offsetof(T, member) == (offset), "offset of " #T "." #member)
 #define IS(constant, value) CHECK((constant) == (value), "value of " #constant)
 
-CHECK(sizeof(void *) == 8, "the pinned layout is that of 64-bit machines");
+CHECK(sizeof(void*) == 8, "the pinned layout is that of 64-bit machines");
 
 /* ---- env.h ------------------------------------------------------------- */
 
@@ -303,6 +303,6 @@ IS(EP_STATE_PERSIST, 2);
 /* The ids of extensions; 0 if they are what they were. */
 int main(void) {
   return strcmp(EP_EXT_AGENTS, "envpool.agents/1") || strcmp(EP_EXT_BATCH, "envpool.batch/1") ||
-         strcmp(EP_EXT_PLACEMENT, "envpool.placement/1") || strcmp(EP_EXT_RENDER, "envpool.render/1") ||
-         strcmp(EP_EXT_STATE, "envpool.state/1");
+         strcmp(EP_EXT_PLACEMENT, "envpool.placement/1") ||
+         strcmp(EP_EXT_RENDER, "envpool.render/1") || strcmp(EP_EXT_STATE, "envpool.state/1");
 }

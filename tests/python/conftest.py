@@ -9,9 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import envpool_sdk
 import numpy as np
 import pytest
+
+import envpool_sdk
 
 ROOT = Path(__file__).parents[2]
 

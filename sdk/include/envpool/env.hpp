@@ -1,54 +1,76 @@
-// env.hpp - a C++20 layer over env.h: write a task as a class, get a plugin. Header-only, standard library only;
-// what crosses the library's boundary stays the C ABI of env.h.
+// env.hpp - a C++20 layer over env.h: write a task as a class, get a plugin. Header-only, standard
+// library only; what crosses the library's boundary stays the C ABI of env.h.
 //
 //   struct Walk {
-//     static constexpr const char *id = "Walk-v0";
-//     static constexpr ep_sharing sharing = EP_FREE;      // unsaid: EP_ONE_PER_PROCESS, the safe answer
+//     static constexpr const char* id = "Walk-v0";
+//     static constexpr ep_sharing sharing = EP_FREE;  // unsaid: one env a process
 //
-//     struct config { int64_t length = 10; };             // options: a struct; its initializers are the defaults
-//     static void options(envpool::options<config> &o) {
-//       o.add("length", &config::length).range(2, 100).doc("cells in the corridor");
+//     // Options: a struct, whose initializers are the defaults.
+//     struct config {
+//       int64_t length = 10;
+//     };
+//     static void options(envpool::options<config>& o) {
+//       o.add("length", &config::length).range(2, 100).doc("cells of the corridor");
 //     }
 //
-//     struct fields {                                      // what is observed and acted on: typed handles
+//     // What is observed and acted on: typed handles.
+//     struct fields {
 //       envpool::obs<float> place;
 //       envpool::action<int64_t> move;
 //     };
-//     static fields describe(envpool::spec &s, const config &c) {
+//     static fields describe(envpool::spec& s, const config& c) {
 //       s.max_episode_steps = 10 * c.length;
-//       return {s.obs<float>("").within(0, 1), s.action<int64_t>("").discrete(2).labels({"LEFT", "RIGHT"})};
+//       return {s.obs<float>("").within(0, 1),
+//               s.action<int64_t>("").discrete(2).labels({"LEFT", "RIGHT"})};
 //     }
 //
-//     config c;                                            // an aggregate starts with what describe() got and gave;
-//     fields f;                                            // or write a constructor Walk(const config &, const fields &)
+//     // An aggregate begins with these two; else write Walk(const config&, const fields&).
+//     config c;
+//     fields f;
 //     int64_t at = 0;
 //
 //     void reset() { at = 0; }
-//     envpool::result step(const envpool::input &in) {
+//     envpool::result step(const envpool::input& in) {
 //       at += in[f.move] == 1 ? 1 : at > 0 ? -1 : 0;
 //       return {.reward = at == c.length ? 1. : 0., .terminated = at == c.length};
 //     }
-//     void observe(const envpool::view &v) const { v.put(f.place, double(at) / double(c.length)); }
+//     void observe(const envpool::view& v) const { v.put(f.place, double(at) / double(c.length)); }
 //   };
 //   ENVPOOL_PLUGIN("walk", "0.1.0", Walk)
 //
-// Members of a task class E. Only id, describe, reset, step and observe must be there:
-//   static constexpr const char *id, *doc;  ep_sharing sharing;  uint64_t flags
-//   struct config;  static void options(options<config> &)
-//   static fields describe(spec &[, const config &][, const entry &])    entry: families only, see family
-//   E([const config &,] const fields &[, const entry &][, const context &])   constructor, or an aggregate in this order
-//   void seed(uint64_t)                                                   called before reset() when there is a seed
-//   void reset()  or  void reset(const config &)                          the latter sees the at_reset() options
-//   result step(const input &)  or  void step(const input &, results &)   the latter for many agents
-//   void observe(const view &) const
-//   static constexpr bool batch = true                                    offers ext/batch.h: E is called in a tight loop
-//   void draw(const ep_image &), with `static constexpr size picture` or `void measure(ep_image &)`,
-//     and `static constexpr uint32_t formats` (default: RGB)              offers ext/render.h
-//   template <class A> void state(A &a) { a(x, y, rng); }                 offers ext/state.h
-//     or  void save(writer &, int32_t purpose) const,  void load(reader &, int32_t purpose)
-//   static const char *agent_name(uint32_t)[, group_name(uint32_t), group_count]   offers ext/agents.h
+// Members of a task class E; id, describe, reset, step and observe must be there:
 //
-// Any of these may throw; an exception becomes a status (see error) and never leaves the plugin.
+//   static constexpr const char *id, *doc; ep_sharing sharing; uint64_t flags
+//   struct config; static void options(options<config>&)
+//   static fields describe(spec&[, const config&][, const entry&])
+//       entry: of a family. It is called for every new env too: keep what is costly (compiled
+//       models) in a cache of your own.
+//   E([const config&,] const fields&[, const entry&][, const context&])
+//       or an aggregate that begins so.
+//   void seed(uint64_t)
+//       comes before reset() when there is a seed; the first reset always has one.
+//   void reset() or void reset(const config&)
+//       the latter sees the at_reset() options.
+//   result step(const input&) or, for many agents, void step(const input&, results&)
+//   void observe(const view&) const
+//
+// Extensions, offered if the members are there:
+//
+//   static constexpr bool batch = true
+//       ext/batch.h: E is called in a tight loop. EP_FREE, single-agent, no lengths, no globals.
+//   void draw(const ep_image&) const; static constexpr size picture or void measure(ep_image&)
+//   const; static constexpr uint32_t formats (unsaid: RGB)
+//       ext/render.h
+//   template <class A> void state(A& a) { a(x, y, rng); }
+//       ext/state.h for both purposes; or, to write it by hand, void save(writer&, int32_t purpose)
+//       and void load(reader&, int32_t purpose), with static constexpr uint32_t state_purposes
+//       (unsaid: CLONE only). static constexpr uint32_t state_version (unsaid: 1).
+//   static const char* agent_name(uint32_t); maybe group_name(uint32_t) and uint32_t group_count
+//       ext/agents.h
+//
+// All of these may throw: an exception becomes a status (see error) and never leaves the plugin.
+// Give classes and helpers hidden visibility (an anonymous namespace does): two plugins of a
+// process must not share them.
 #ifndef ENVPOOL_ENV_HPP
 #define ENVPOOL_ENV_HPP
 
@@ -80,32 +102,43 @@
 #include <utility>
 #include <vector>
 
-// Hidden: no two plugins may share an inline variable of this layer, whatever their classes are called.
-namespace [[gnu::visibility("hidden")]] envpool {
+namespace envpool {
 
 // ---- types ------------------------------------------------------------------------------------
 
-struct half { std::uint16_t bits; };  // an EP_FLOAT16 element, as its bits
-struct text {};                       // obs<text>: a UTF-8 string of bounded length
-
-struct path : std::string { using std::string::string; };  // an option that is a path
-struct json : std::string { using std::string::string; };  // an option that is checked to be JSON
+// An EP_FLOAT16 element, as its bits.
+struct half {
+  std::uint16_t bits;
+};
+// obs<text>: a UTF-8 string of bounded length.
+struct text {};
+// Options that are a path, or text that is checked to be JSON.
+struct path : std::string {
+  using std::string::string;
+};
+struct json : std::string {
+  using std::string::string;
+};
 
 template <class T>
-inline constexpr ep_dtype dtype_of = std::is_same_v<T, bool>   ? EP_BOOL
-                                     : std::is_same_v<T, half> ? EP_FLOAT16
-                                                               : (std::is_floating_point_v<T> ? 400
-                                                                  : std::is_signed_v<T>       ? 300
-                                                                                              : 200) +
-                                                                     static_cast<ep_dtype>(8 * sizeof(T));
+constexpr ep_dtype dtype_of_() {
+  if (std::is_same_v<T, bool>) return EP_BOOL;
+  if (std::is_same_v<T, half>) return EP_FLOAT16;
+  const int kind = std::is_floating_point_v<T> ? 400 : std::is_signed_v<T> ? 300 : 200;
+  return kind + static_cast<int>(8 * sizeof(T));
+}
+template <class T>
+inline constexpr ep_dtype dtype_of = dtype_of_<T>();
 
 template <class T>
 concept element = (std::is_arithmetic_v<T> && sizeof(T) <= 8) || std::same_as<T, half>;
 
-// Ends a call with a status and a text for the user. Other exceptions become EP_E_FAILED, bad_alloc EP_E_NOMEM.
+// Ends a call with a status and a text for the user. Other exceptions become EP_E_FAILED, bad_alloc
+// EP_E_NOMEM.
 struct error : std::runtime_error {
   ep_status status;
-  error(ep_status code, const std::string &what) : std::runtime_error(what), status(code == EP_OK ? EP_E_FAILED : code) {}
+  error(ep_status code, const std::string& what)
+      : std::runtime_error(what), status(code == EP_OK ? EP_E_FAILED : code) {}
 };
 
 // splitmix64: one word of state, the same numbers everywhere.
@@ -114,21 +147,32 @@ struct rng {
   std::uint64_t operator()() { return ep_rand(&word); }
   double uniform(double low, double high) { return ep_uniform(&word, low, high); }
   // Uniform in 0 .. n-1 (multiply and shift; the bias is below n / 2^32).
-  std::uint32_t below(std::uint32_t n) { return static_cast<std::uint32_t>(((ep_rand(&word) >> 32) * n) >> 32); }
-  template <class A> void state(A &a) { a(word); }
+  std::uint32_t below(std::uint32_t n) {
+    return static_cast<std::uint32_t>(((ep_rand(&word) >> 32) * n) >> 32);
+  }
+  template <class A>
+  void state(A& a) {
+    a(word);
+  }
 };
 
 // What the host offers. May be kept: hosts live as long as the process.
 class host {
  public:
-  explicit host(const ep_host *raw) : raw_(raw) {}
-  const ep_host *get() const { return raw_; }
-  void log(std::int32_t level, const std::string &line) const { raw_->log(raw_, level, line.c_str()); }
-  bool cancelled() const { return raw_->cancelled(raw_) != 0; }  // long work should then throw error(EP_E_CANCELLED, ..)
+  explicit host(const ep_host* raw) : raw_(raw) {}
+  const ep_host* get() const { return raw_; }
+  void log(std::int32_t level, const std::string& line) const {
+    raw_->log(raw_, level, line.c_str());
+  }
+  // True: long work should throw error(EP_E_CANCELLED, ...).
+  bool cancelled() const { return raw_->cancelled(raw_) != 0; }
   // A host extension, e.g. extension<ep_placement>(EP_EXT_PLACEMENT), or nullptr.
-  template <class X> const X *extension(const char *id) const { return static_cast<const X *>(raw_->extension(raw_, id)); }
+  template <class X>
+  const X* extension(const char* id) const {
+    return static_cast<const X*>(raw_->extension(raw_, id));
+  }
   // The absolute path of a packaged asset.
-  std::string asset(const std::string &name) const {
+  std::string asset(const std::string& name) const {
     std::string out(512, '\0');
     std::uint64_t len = 0;
     ep_status s = raw_->asset(raw_, name.c_str(), out.data(), out.size(), &len);
@@ -142,7 +186,7 @@ class host {
   }
 
  private:
-  const ep_host *raw_;
+  const ep_host* raw_;
 };
 
 // What an env may know of itself at its making; converts to host.
@@ -156,17 +200,17 @@ struct context : host {
 template <class T>
 class slice {
  public:
-  constexpr slice(T *data, std::size_t size) : data_(data), size_(size) {}
+  constexpr slice(T* data, std::size_t size) : data_(data), size_(size) {}
   constexpr explicit operator bool() const { return data_ != nullptr; }
-  constexpr T *data() const { return data_; }
+  constexpr T* data() const { return data_; }
   constexpr std::size_t size() const { return size_; }
-  constexpr T &operator[](std::size_t i) const { return data_[i]; }
-  constexpr T *begin() const { return data_; }
-  constexpr T *end() const { return data_ + size_; }
+  constexpr T& operator[](std::size_t i) const { return data_[i]; }
+  constexpr T* begin() const { return data_; }
+  constexpr T* end() const { return data_ + size_; }
   constexpr operator std::span<T>() const { return {data_, size_}; }
 
  private:
-  T *data_;
+  T* data_;
   std::size_t size_;
 };
 
@@ -176,12 +220,15 @@ class slice {
 //   obs<text>          a string
 template <class T, ep_role Role>
 struct field {
-  using element = std::conditional_t<std::is_same_v<T, text>, std::uint8_t, std::remove_all_extents_t<T>>;
+  using element =
+      std::conditional_t<std::is_same_v<T, text>, std::uint8_t, std::remove_all_extents_t<T>>;
   static constexpr bool is_text = std::is_same_v<T, text>;
   static constexpr bool dynamic = is_text || std::is_unbounded_array_v<T>;
   static constexpr bool scalar = !dynamic && !std::is_array_v<T>;
-  static constexpr std::size_t fixed = dynamic ? 0 : sizeof(std::conditional_t<dynamic, char, T>) / sizeof(element);
-  static_assert(envpool::element<element>, "a field's elements are bool, integers, float, double or envpool::half");
+  static constexpr std::size_t fixed =
+      dynamic ? 0 : sizeof(std::conditional_t<dynamic, char, T>) / sizeof(element);
+  static_assert(envpool::element<element>,
+                "a field's elements are bool, integers, float, double or envpool::half");
 
   std::uint32_t index = 0;   // place among the fields of its role
   std::uint32_t stride = 0;  // elements from one agent to the next; 0: not per agent
@@ -193,13 +240,17 @@ struct field {
     return fixed;
   }
 };
-template <class T> using obs = field<T, EP_OBS>;
-template <class T> using action = field<T, EP_ACTION>;
-template <class T> using info = field<T, EP_INFO>;
-template <class T> using global = field<T, EP_GLOBAL>;
+template <class T>
+using obs = field<T, EP_OBS>;
+template <class T>
+using action = field<T, EP_ACTION>;
+template <class T>
+using info = field<T, EP_INFO>;
+template <class T>
+using global = field<T, EP_GLOBAL>;
 
 namespace detail {
-inline const char *or_null(const std::string &s) { return s.empty() ? nullptr : s.c_str(); }
+inline const char* or_null(const std::string& s) { return s.empty() ? nullptr : s.c_str(); }
 
 struct field_record {
   ep_field raw{};
@@ -218,40 +269,44 @@ class field_builder {
  public:
   using handle = field<T, Role>;
   using element = typename handle::element;
-  explicit field_builder(detail::field_record *r) : r_(r) {}
+  explicit field_builder(detail::field_record* r) : r_(r) {}
 
   field_builder doc(std::string line) const { return set(r_->doc, std::move(line)); }
   field_builder unit(std::string name) const { return set(r_->unit, std::move(name)); }
   field_builder meaning(std::string use) const { return set(r_->meaning, std::move(use)); }
   // Inclusive bounds, one for all elements or one each.
   field_builder within(element low, element high) const { return bounds({&low, 1}, {&high, 1}); }
-  field_builder within(const std::vector<element> &low, const std::vector<element> &high) const
-    requires(!std::same_as<element, bool>)
-  {
+  field_builder within(const std::vector<element>& low, const std::vector<element>& high) const
+      requires(!std::same_as<element, bool>) {
     return bounds(low, high);
   }
   // Integers start .. start+n-1, alike for all elements or one count each (multi-discrete).
-  field_builder discrete(std::int64_t n, std::int64_t start = 0) const { return discrete(std::vector{n}, std::vector{start}); }
+  field_builder discrete(std::int64_t n, std::int64_t start = 0) const {
+    return discrete(std::vector{n}, std::vector{start});
+  }
   field_builder discrete(std::vector<std::int64_t> n, std::vector<std::int64_t> start = {}) const {
     r_->raw.kind = EP_DISCRETE;
     r_->n = std::move(n);
     return set(r_->start, std::move(start));
   }
-  field_builder labels(std::vector<std::string> names) const { return set(r_->labels, std::move(names)); }
+  field_builder labels(std::vector<std::string> names) const {
+    return set(r_->labels, std::move(names));
+  }
   field_builder multi_binary() const { return set(r_->raw.kind, EP_MULTI_BINARY); }
   // EP_HW, EP_HWC or EP_CHW.
   field_builder image(ep_layout layout) const { return set(r_->raw.layout, layout); }
   // Palette indices: 256 x RGB and 256 gray levels.
-  field_builder indexed(std::span<const std::uint8_t, 768> palette, std::span<const std::uint8_t, 256> gray) const {
+  field_builder indexed(std::span<const std::uint8_t, 768> palette,
+                        std::span<const std::uint8_t, 256> gray) const {
     r_->palette.assign(palette.begin(), palette.end());
     r_->gray.assign(gray.begin(), gray.end());
     return image(EP_INDEXED);
   }
-  field_builder per_agent(std::uint32_t group = 0) const { return flag(EP_FIELD_PER_AGENT).set(r_->raw.group, group); }
+  field_builder per_agent(std::uint32_t group = 0) const {
+    return flag(EP_FIELD_PER_AGENT).set(r_->raw.group, group);
+  }
   // shape[0] is a maximum.
-  field_builder ragged() const
-    requires(handle::dynamic && !handle::is_text)
-  {
+  field_builder ragged() const requires(handle::dynamic && !handle::is_text) {
     return flag(EP_FIELD_RAGGED);
   }
   field_builder not_deterministic() const { return flag(EP_FIELD_VOLATILE); }
@@ -267,10 +322,14 @@ class field_builder {
   }
 
  private:
-  template <class V> field_builder set(V &member, std::type_identity_t<V> value) const { return member = std::move(value), *this; }
+  template <class V>
+  field_builder set(V& member, std::type_identity_t<V> value) const {
+    return member = std::move(value), *this;
+  }
   field_builder flag(std::uint32_t bit) const { return r_->raw.flags |= bit, *this; }
   field_builder bounds(std::span<const element> low, std::span<const element> high) const {
-    if (low.size() != high.size()) throw error(EP_E_FAILED, "field \"" + r_->name + "\": as many low as high bounds");
+    if (low.size() != high.size())
+      throw error(EP_E_FAILED, "field \"" + r_->name + "\": as many low as high bounds");
     r_->raw.bound_count = static_cast<std::uint32_t>(low.size());
     const auto bytes = [](std::span<const element> v) { return std::as_bytes(v); };
     r_->low.assign(bytes(low).begin(), bytes(low).end());
@@ -278,15 +337,15 @@ class field_builder {
     return *this;
   }
 
-  detail::field_record *r_;
+  detail::field_record* r_;
 };
 
 // What describe() fills: fields in order, and what the whole task is like.
 class spec {
  public:
-  explicit spec(const ep_host *h) : host_(h) {}
-  spec(const spec &) = delete;
-  spec &operator=(const spec &) = delete;
+  explicit spec(const ep_host* h) : host_(h) {}
+  spec(const spec&) = delete;
+  spec& operator=(const spec&) = delete;
 
   std::uint32_t max_agents = 1;
   std::int64_t max_episode_steps = 0;  // 0: no limit
@@ -295,22 +354,34 @@ class spec {
 
   envpool::host host() const { return host_; }
 
-  // "a/b" nests, digits make tuples, "" stands alone in its role. shape: for T[] and {max} for text only.
-  template <class T> auto obs(std::string name, std::vector<std::int64_t> shape = {}) { return add<T, EP_OBS>(name, shape); }
-  template <class T> auto action(std::string name, std::vector<std::int64_t> shape = {}) { return add<T, EP_ACTION>(name, shape); }
-  template <class T> auto info(std::string name, std::vector<std::int64_t> shape = {}) { return add<T, EP_INFO>(name, shape); }
-  template <class T> auto global(std::string name, std::vector<std::int64_t> shape = {}) { return add<T, EP_GLOBAL>(name, shape); }
+  // "a/b" nests, digits make tuples, "" stands alone in its role. A shape: of T[], {max} of text.
+  template <class T>
+  auto obs(std::string name, std::vector<std::int64_t> shape = {}) {
+    return add<T, EP_OBS>(name, shape);
+  }
+  template <class T>
+  auto action(std::string name, std::vector<std::int64_t> shape = {}) {
+    return add<T, EP_ACTION>(name, shape);
+  }
+  template <class T>
+  auto info(std::string name, std::vector<std::int64_t> shape = {}) {
+    return add<T, EP_INFO>(name, shape);
+  }
+  template <class T>
+  auto global(std::string name, std::vector<std::int64_t> shape = {}) {
+    return add<T, EP_GLOBAL>(name, shape);
+  }
 
   std::uint32_t count(ep_role role) const { return count_[static_cast<std::size_t>(role)]; }
 
   // Hands everything to the host.
-  ep_status emit(ep_spec *to) {
+  ep_status emit(ep_spec* to) {
     to->max_agents = max_agents;
     to->max_episode_steps = max_episode_steps;
     to->reward_threshold = reward_threshold;
     to->fps = fps;
-    for (detail::field_record &r : fields_) {
-      ep_field &f = r.raw;
+    for (detail::field_record& r : fields_) {
+      ep_field& f = r.raw;
       f.name = r.name.c_str();
       f.doc = detail::or_null(r.doc);
       f.unit = detail::or_null(r.unit);
@@ -327,8 +398,8 @@ class spec {
         f.low = r.low.data();
         f.high = r.high.data();
       }
-      std::vector<const char *> labels;
-      for (const std::string &label : r.labels) labels.push_back(label.c_str());
+      std::vector<const char*> labels;
+      for (const std::string& label : r.labels) labels.push_back(label.c_str());
       if (!labels.empty()) {
         if (f.kind != EP_DISCRETE || r.n.at(0) != static_cast<std::int64_t>(labels.size()))
           throw error(EP_E_FAILED, "field \"" + r.name + "\": one label for each discrete value");
@@ -344,15 +415,19 @@ class spec {
   }
 
  private:
-  template <class T, ep_role Role> field_builder<T, Role> add(std::string &name, std::vector<std::int64_t> &shape) {
+  template <class T, ep_role Role>
+  field_builder<T, Role> add(std::string& name, std::vector<std::int64_t>& shape) {
     using F = field<T, Role>;
     if constexpr (std::is_bounded_array_v<T>) {
-      if (!shape.empty()) throw error(EP_E_FAILED, "field \"" + name + "\": its type has the shape already");
+      if (!shape.empty())
+        throw error(EP_E_FAILED, "field \"" + name + "\": its type has the shape already");
       extents<T>(shape);
     }
-    if ((F::dynamic && shape.empty()) || (F::is_text && shape.size() != 1) || (F::scalar && !shape.empty()))
-      throw error(EP_E_FAILED, "field \"" + name + "\": a T[] has a shape, a text {max}, a scalar none");
-    detail::field_record &r = fields_.emplace_back();
+    if ((F::dynamic && shape.empty()) || (F::is_text && shape.size() != 1) ||
+        (F::scalar && !shape.empty()))
+      throw error(EP_E_FAILED,
+                  "field \"" + name + "\": a T[] has a shape, a text {max}, a scalar none");
+    detail::field_record& r = fields_.emplace_back();
     r.raw.size = sizeof(ep_field);
     r.raw.role = Role;
     r.raw.kind = F::is_text ? EP_TEXT : EP_BOX;
@@ -360,14 +435,16 @@ class spec {
     r.index = count_[static_cast<std::size_t>(Role)]++;
     for (const std::int64_t d : shape) {
       if (d <= 0 || d > std::numeric_limits<std::uint32_t>::max() / r.count)
-        throw error(EP_E_FAILED, "field \"" + name + "\": a shape is positive and below 2^32 elements");
+        throw error(EP_E_FAILED,
+                    "field \"" + name + "\": a shape is positive and below 2^32 elements");
       r.count *= static_cast<std::uint32_t>(d);
     }
     r.name = std::move(name);
     r.shape = std::move(shape);
     return field_builder<T, Role>(&r);
   }
-  template <class T> static void extents(std::vector<std::int64_t> &to) {
+  template <class T>
+  static void extents(std::vector<std::int64_t>& to) {
     if constexpr (std::is_array_v<T>) {
       to.push_back(static_cast<std::int64_t>(std::extent_v<T>));
       extents<std::remove_extent_t<T>>(to);
@@ -381,67 +458,79 @@ class spec {
 
 // ---- stepping ---------------------------------------------------------------------------------
 
-// The action. in[handle]: a scalar's value, a tensor's slice<const T> (of a ragged one: what is there), a text's
-// string_view. in.agent(i)[handle]: of agent i.
+// The action. in[handle]: a scalar's value, a tensor's slice<const T> (of a ragged one: what is
+// there), a text's string_view. in.agent(i)[handle]: of agent i.
 class input {
  public:
-  explicit input(const ep_input &raw, std::uint32_t agent = 0) : raw_(&raw), agent_(agent) {}
+  explicit input(const ep_input& raw, std::uint32_t agent = 0) : raw_(&raw), agent_(agent) {}
   std::uint32_t agents() const { return raw_->agents; }
   input agent(std::uint32_t i) const { return input(*raw_, i); }
 
-  template <class T> auto operator[](const action<T> &h) const {
+  template <class T>
+  auto operator[](const action<T>& h) const {
     using E = typename action<T>::element;
-    const E *p = static_cast<const E *>(raw_->action[h.index]) + std::size_t{agent_} * h.stride;
+    const E* p = static_cast<const E*>(raw_->action[h.index]) + std::size_t{agent_} * h.stride;
     if constexpr (action<T>::scalar) {
       return *p;
     } else {
       std::size_t size = h.size();
       if constexpr (action<T>::dynamic) {
-        if (h.inner != 0) size = std::size_t{raw_->action_length[h.index][h.stride != 0 ? agent_ : 0]} * h.inner;
+        if (h.inner != 0)
+          size = std::size_t{raw_->action_length[h.index][h.stride != 0 ? agent_ : 0]} * h.inner;
       }
-      if constexpr (action<T>::is_text) return std::string_view(reinterpret_cast<const char *>(p), size);
-      else return slice<const E>(p, size);
+      if constexpr (action<T>::is_text)
+        return std::string_view(reinterpret_cast<const char*>(p), size);
+      else
+        return slice<const E>(p, size);
     }
   }
-  const ep_input &raw() const { return *raw_; }
+  const ep_input& raw() const { return *raw_; }
 
  private:
-  const ep_input *raw_;
+  const ep_input* raw_;
   std::uint32_t agent_;
 };
 
-// Where observe() writes. v[handle]: a pointer to a scalar or a slice<T> of a tensor, null (false) if not wanted.
-// v.put(handle, values...): writes them if wanted. v.agent(i): the same for agent i. Every element of a wanted field
-// must be written.
+// Where observe() writes. v[handle]: a pointer to a scalar or a slice<T> of a tensor, null (false)
+// if not wanted. v.put(handle, values...): writes them if wanted. v.agent(i): the same for agent i.
+// Every element of a wanted field must be written.
 class view {
  public:
-  explicit view(const ep_view &raw, std::uint32_t agent = 0) : raw_(&raw), agent_(agent) {}
+  explicit view(const ep_view& raw, std::uint32_t agent = 0) : raw_(&raw), agent_(agent) {}
   std::uint32_t agents() const { return raw_->agents; }
   view agent(std::uint32_t i) const { return view(*raw_, i); }
 
-  template <class T, ep_role Role> bool wants(const field<T, Role> &h) const { return base<T, Role>(h) != nullptr; }
-  template <class T, ep_role Role> auto operator[](const field<T, Role> &h) const {
+  template <class T, ep_role Role>
+  bool wants(const field<T, Role>& h) const {
+    return base<T, Role>(h) != nullptr;
+  }
+  template <class T, ep_role Role>
+  auto operator[](const field<T, Role>& h) const {
     using E = typename field<T, Role>::element;
-    E *p = base<T, Role>(h);
+    E* p = base<T, Role>(h);
     if (p != nullptr) p += std::size_t{agent_} * h.stride;
-    if constexpr (field<T, Role>::scalar) return p;
-    else return slice<E>(p, h.size());
+    if constexpr (field<T, Role>::scalar)
+      return p;
+    else
+      return slice<E>(p, h.size());
   }
 
   // Tells how long a ragged field or a text is and gives the part to write.
   template <class T, ep_role Role>
-    requires(field<T, Role>::dynamic)
-  auto resize(const field<T, Role> &h, std::size_t length) const {
+  requires(field<T, Role>::dynamic) auto resize(const field<T, Role>& h, std::size_t length) const {
     auto all = (*this)[h];
     if (h.inner == 0 || length * h.inner > h.count)
       throw error(EP_E_FAILED, "a length that its field can't have: " + std::to_string(length));
-    std::uint32_t *const *lengths = Role == EP_OBS ? raw_->obs_length : Role == EP_INFO ? raw_->info_length : raw_->global_length;
+    std::uint32_t* const* lengths = Role == EP_OBS    ? raw_->obs_length
+                                    : Role == EP_INFO ? raw_->info_length
+                                                      : raw_->global_length;
     if (all) lengths[h.index][h.stride != 0 ? agent_ : 0] = static_cast<std::uint32_t>(length);
     return decltype(all)(all.data(), length * h.inner);
   }
 
   // A scalar's value; all of a tensor's values, each an argument or together as a range; a text.
-  template <class T, ep_role Role, class... V> void put(const field<T, Role> &h, const V &...values) const {
+  template <class T, ep_role Role, class... V>
+  void put(const field<T, Role>& h, const V&... values) const {
     using F = field<T, Role>;
     using E = typename F::element;
     if (!wants(h)) return;
@@ -456,37 +545,44 @@ class view {
       put_range(h, std::array<E, sizeof...(V)>{cast<E>(values)...});
     }
   }
-  const ep_view &raw() const { return *raw_; }
+  const ep_view& raw() const { return *raw_; }
 
  private:
-  template <class E, class V> static constexpr E cast(const V &v) {
-    if constexpr (std::is_same_v<E, V>) return v;
-    else return static_cast<E>(v);
+  template <class E, class V>
+  static constexpr E cast(const V& v) {
+    if constexpr (std::is_same_v<E, V>)
+      return v;
+    else
+      return static_cast<E>(v);
   }
-  template <class T, ep_role Role> auto base(const field<T, Role> &h) const {
+  template <class T, ep_role Role>
+  auto base(const field<T, Role>& h) const {
     static_assert(Role != EP_ACTION, "an action is read from the input");
-    void *const *of = Role == EP_OBS ? raw_->obs : Role == EP_INFO ? raw_->info : raw_->global;
-    return static_cast<typename field<T, Role>::element *>(of == nullptr ? nullptr : of[h.index]);
+    void* const* of = Role == EP_OBS ? raw_->obs : Role == EP_INFO ? raw_->info : raw_->global;
+    return static_cast<typename field<T, Role>::element*>(of == nullptr ? nullptr : of[h.index]);
   }
-  template <ep_role Role> void put_text(const field<text, Role> &h, std::string_view s) const {
+  template <ep_role Role>
+  void put_text(const field<text, Role>& h, std::string_view s) const {
     std::size_t n = std::min<std::size_t>(s.size(), h.count);  // cut between characters
     while (n > 0 && n < s.size() && (static_cast<unsigned char>(s[n]) & 0xC0) == 0x80) --n;
     const auto to = resize(h, n);
     if (n != 0) std::memcpy(to.data(), s.data(), n);
   }
-  template <class T, ep_role Role, class V> void put_range(const field<T, Role> &h, const V &values) const {
+  template <class T, ep_role Role, class V>
+  void put_range(const field<T, Role>& h, const V& values) const {
     using E = typename field<T, Role>::element;
     auto to = (*this)[h];
     if constexpr (field<T, Role>::dynamic) {
       if (h.inner != 0) to = resize(h, std::size(values) / h.inner);
     }
     if (std::size(values) != to.size())
-      throw error(EP_E_FAILED, "put() of " + std::to_string(std::size(values)) + " values where " + std::to_string(to.size()) + " go");
-    E *p = to.data();
-    for (const auto &v : values) *p++ = cast<E>(v);
+      throw error(EP_E_FAILED, "put() of " + std::to_string(std::size(values)) + " values where " +
+                                   std::to_string(to.size()) + " go");
+    E* p = to.data();
+    for (const auto& v : values) *p++ = cast<E>(v);
   }
 
-  const ep_view *raw_;
+  const ep_view* raw_;
   std::uint32_t agent_;
 };
 
@@ -497,11 +593,14 @@ struct result {
   bool truncated = false;   // cut short for the env's own reasons
 };
 
-// What a step of many agents fills, an entry each: reward 0 and flags 0 at first. With one agent its flags decide.
+// What a step of many agents fills, an entry each: reward 0 and flags 0 at first. With one agent
+// its flags decide.
 class results {
  public:
-  explicit results(const ep_result &raw)
-      : reward(raw.reward, raw.agents), terminated(raw.terminated, raw.agents), truncated(raw.truncated, raw.agents),
+  explicit results(const ep_result& raw)
+      : reward(raw.reward, raw.agents),
+        terminated(raw.terminated, raw.agents),
+        truncated(raw.truncated, raw.agents),
         raw_(&raw) {}
   std::span<double> reward;
   std::span<std::uint8_t> terminated, truncated;
@@ -514,50 +613,71 @@ class results {
   }
 
  private:
-  const ep_result *raw_;
+  const ep_result* raw_;
 };
 
 // ---- options ----------------------------------------------------------------------------------
 
 namespace detail {
-template <class T> inline constexpr bool is_vector = false;
-template <class T> inline constexpr bool is_vector<std::vector<T>> = element<T> && !std::same_as<T, bool>;
+template <class T>
+inline constexpr bool is_vector = false;
+template <class T>
+inline constexpr bool is_vector<std::vector<T>> = element<T> && !std::same_as<T, bool>;
 
-template <class T> constexpr ep_type option_type() {
-  if constexpr (std::same_as<T, bool>) return EP_T_BOOL;
-  else if constexpr (std::integral<T>) return EP_T_INT;
-  else if constexpr (std::floating_point<T>) return EP_T_FLOAT;
-  else if constexpr (std::same_as<T, std::string>) return EP_T_STRING;
-  else if constexpr (std::same_as<T, path>) return EP_T_PATH;
-  else if constexpr (std::same_as<T, json>) return EP_T_JSON;
+template <class T>
+constexpr ep_type option_type() {
+  if constexpr (std::same_as<T, bool>)
+    return EP_T_BOOL;
+  else if constexpr (std::integral<T>)
+    return EP_T_INT;
+  else if constexpr (std::floating_point<T>)
+    return EP_T_FLOAT;
+  else if constexpr (std::same_as<T, std::string>)
+    return EP_T_STRING;
+  else if constexpr (std::same_as<T, path>)
+    return EP_T_PATH;
+  else if constexpr (std::same_as<T, json>)
+    return EP_T_JSON;
   else {
-    static_assert(is_vector<T>, "an option is bool, an integer, float, double, std::string, path, json or std::vector");
+    static_assert(
+        is_vector<T>,
+        "an option is bool, an integer, float, double, std::string, path, json or std::vector");
     return EP_T_ARRAY;
   }
 }
 // Points into v where there is something to point to.
-template <class T> ep_value to_value(const T &v) {
+template <class T>
+ep_value to_value(const T& v) {
   ep_value out{};
   out.type = option_type<T>();
-  if constexpr (std::integral<T>) out.i = static_cast<std::int64_t>(v);
-  else if constexpr (std::floating_point<T>) out.f = static_cast<double>(v);
+  if constexpr (std::integral<T>)
+    out.i = static_cast<std::int64_t>(v);
+  else if constexpr (std::floating_point<T>)
+    out.f = static_cast<double>(v);
   else if constexpr (is_vector<T>) {
     out.dtype = dtype_of<typename T::value_type>;
     out.data = v.data();
     out.count = v.size();
-  } else out.s = v.c_str();
+  } else
+    out.s = v.c_str();
   return out;
 }
-template <class T> void from_value(const ep_value &v, T &out) {
+template <class T>
+void from_value(const ep_value& v, T& out) {
   if (v.type != option_type<T>()) throw error(EP_E_ARGUMENT, "an option value of the wrong type");
-  if constexpr (std::same_as<T, bool>) out = v.i != 0;
-  else if constexpr (std::integral<T>) out = static_cast<T>(v.i);
-  else if constexpr (std::floating_point<T>) out = static_cast<T>(v.f);
+  if constexpr (std::same_as<T, bool>)
+    out = v.i != 0;
+  else if constexpr (std::integral<T>)
+    out = static_cast<T>(v.i);
+  else if constexpr (std::floating_point<T>)
+    out = static_cast<T>(v.f);
   else if constexpr (is_vector<T>) {
-    if (v.dtype != dtype_of<typename T::value_type>) throw error(EP_E_ARGUMENT, "an option array of the wrong dtype");
+    if (v.dtype != dtype_of<typename T::value_type>)
+      throw error(EP_E_ARGUMENT, "an option array of the wrong dtype");
     out.resize(v.count);
     if (v.count != 0) std::memcpy(out.data(), v.data, v.count * sizeof(typename T::value_type));
-  } else out.assign(v.s);
+  } else
+    out.assign(v.s);
 }
 }  // namespace detail
 
@@ -570,51 +690,70 @@ class options {
     ep_value min{}, max{};
     std::vector<ep_value> choices;
     std::deque<std::string> strings;
-    std::function<void(C &, const ep_value &)> read;
+    std::function<void(C&, const ep_value&)> read;
   };
 
  public:
   template <class T>
   class builder {
    public:
-    explicit builder(record *r) : r_(r) {}
-    builder doc(std::string line) const { return r_->raw.doc = (r_->doc = std::move(line)).c_str(), *this; }
-    builder unit(std::string name) const { return r_->raw.unit = (r_->unit = std::move(name)).c_str(), *this; }
+    explicit builder(record* r) : r_(r) {}
+    builder doc(std::string line) const {
+      return r_->raw.doc = (r_->doc = std::move(line)).c_str(), *this;
+    }
+    builder unit(std::string name) const {
+      return r_->raw.unit = (r_->unit = std::move(name)).c_str(), *this;
+    }
     // Inclusive; of each element of a vector.
-    template <class V> builder min(V v) const { return r_->min = bound(v), r_->raw.min = &r_->min, *this; }
-    template <class V> builder max(V v) const { return r_->max = bound(v), r_->raw.max = &r_->max, *this; }
-    template <class V> builder range(V low, V high) const { return min(low).max(high); }
-    builder choices(const std::vector<T> &values) const {
-      for (const T &v : values) {
-        if constexpr (std::is_arithmetic_v<T>) r_->choices.push_back(detail::to_value(v));
-        else r_->choices.push_back(detail::to_value(r_->strings.emplace_back(v)));
+    template <class V>
+    builder min(V v) const {
+      return r_->min = bound(v), r_->raw.min = &r_->min, *this;
+    }
+    template <class V>
+    builder max(V v) const {
+      return r_->max = bound(v), r_->raw.max = &r_->max, *this;
+    }
+    template <class V>
+    builder range(V low, V high) const {
+      return min(low).max(high);
+    }
+    builder choices(const std::vector<T>& values) const {
+      for (const T& v : values) {
+        if constexpr (std::is_arithmetic_v<T>)
+          r_->choices.push_back(detail::to_value(v));
+        else
+          r_->choices.push_back(detail::to_value(r_->strings.emplace_back(v)));
       }
       r_->raw.choices = r_->choices.data();
       r_->raw.choice_count = static_cast<std::uint32_t>(r_->choices.size());
       return *this;
     }
-    builder required() const { return flag(EP_OPTION_REQUIRED); }        // the user must give it
-    builder at_reset() const { return flag(EP_OPTION_AT_RESET); }        // may be given anew at reset(const config &)
-    builder shapes_spec() const { return flag(EP_OPTION_SHAPES_SPEC); }  // describe() depends on it
+    // The user must give it; it may be given anew to reset(const config&); describe() depends on
+    // it.
+    builder required() const { return flag(EP_OPTION_REQUIRED); }
+    builder at_reset() const { return flag(EP_OPTION_AT_RESET); }
+    builder shapes_spec() const { return flag(EP_OPTION_SHAPES_SPEC); }
 
    private:
     builder flag(std::uint32_t bit) const { return r_->raw.flags |= bit, *this; }
-    template <class V> static ep_value bound(V v) {
-      if constexpr (std::integral<T>) return detail::to_value(static_cast<std::int64_t>(v));
-      else return detail::to_value(static_cast<double>(v));
+    template <class V>
+    static ep_value bound(V v) {
+      if constexpr (std::integral<T>)
+        return detail::to_value(static_cast<std::int64_t>(v));
+      else
+        return detail::to_value(static_cast<double>(v));
     }
-    record *r_;
+    record* r_;
   };
 
   template <class T, class B>
-    requires std::derived_from<C, B>
-  builder<T> add(std::string name, T B::*member) {
-    record &r = records_.emplace_back();
+  requires std::derived_from<C, B> builder<T> add(std::string name, T B::*member) {
+    record& r = records_.emplace_back();
     r.raw.size = sizeof(ep_option);
     r.name = std::move(name);
     r.raw.name = r.name.c_str();
     r.raw.def = detail::to_value(defaults_.*member);
-    r.read = [member](C &c, const ep_value &v) { detail::from_value(v, c.*member); };
+    r.read = [member](C& c, const ep_value& v) { detail::from_value(v, c.*member); };
     if constexpr (std::integral<T> && !std::same_as<T, bool>) {
       using L = std::numeric_limits<T>;
       if constexpr (std::unsigned_integral<T> || sizeof(T) < 8) builder<T>(&r).min(L::min());
@@ -624,51 +763,61 @@ class options {
     return builder<T>(&r);
   }
 
-  std::span<const ep_option *const> raw() const { return raw_; }
+  std::span<const ep_option* const> raw() const { return raw_; }
   bool any_at_reset() const {
-    return std::ranges::any_of(raw_, [](const ep_option *o) { return (o->flags & EP_OPTION_AT_RESET) != 0; });
+    return std::ranges::any_of(
+        raw_, [](const ep_option* o) { return (o->flags & EP_OPTION_AT_RESET) != 0; });
   }
   // Reads the values of all options that have these flags, in declared order.
-  void read(C &into, const ep_value *values, std::uint32_t count, std::uint32_t flags = 0) const {
-    const auto asked = [flags](const record &r) { return (r.raw.flags & flags) == flags; };
+  void read(C& into, const ep_value* values, std::uint32_t count, std::uint32_t flags = 0) const {
+    const auto asked = [flags](const record& r) { return (r.raw.flags & flags) == flags; };
     if (std::ranges::count_if(records_, asked) != static_cast<std::ptrdiff_t>(count))
       throw error(EP_E_ARGUMENT, "a wrong number of option values");
-    for (const record &r : records_)
+    for (const record& r : records_)
       if (asked(r)) r.read(into, *values++);
   }
 
  private:
   C defaults_{};
   std::deque<record> records_;
-  std::vector<const ep_option *> raw_;
+  std::vector<const ep_option*> raw_;
 };
 
 // ---- state and pictures ------------------------------------------------------------------------
 
 namespace detail {
-// A state is visited member by member: numbers, enums, half, arrays, std::vector and std::string of these, and
-// whatever has a member function state(archive).
-template <class A, class T> void visit(A &a, T &v) {
+// A state is visited member by member: numbers, enums, half, arrays, std::vector and std::string of
+// these, and whatever has a member function state(archive).
+template <class A, class T>
+void visit(A& a, T& v) {
   using V = std::remove_const_t<T>;
-  if constexpr (std::is_arithmetic_v<V> || std::is_enum_v<V> || std::same_as<V, half>) a.raw(&v, sizeof v);
-  else if constexpr (requires { const_cast<V &>(v).state(a); }) const_cast<V &>(v).state(a);
-  else if constexpr (requires { v.resize(std::size_t{}); }) a.sequence(const_cast<V &>(v));
-  else for (auto &x : v) visit(a, x);
+  if constexpr (std::is_arithmetic_v<V> || std::is_enum_v<V> || std::same_as<V, half>)
+    a.raw(&v, sizeof v);
+  else if constexpr (requires { const_cast<V&>(v).state(a); })
+    const_cast<V&>(v).state(a);
+  else if constexpr (requires { v.resize(std::size_t{}); })
+    a.sequence(const_cast<V&>(v));
+  else
+    for (auto& x : v) visit(a, x);
 }
 }  // namespace detail
 
 // Where a state goes. Little-endian, no padding.
 class writer {
  public:
-  void raw(const void *data, std::size_t bytes) {
-    const auto *p = static_cast<const std::byte *>(data);
+  void raw(const void* data, std::size_t bytes) {
+    const auto* p = static_cast<const std::byte*>(data);
     out_.insert(out_.end(), p, p + bytes);
   }
-  template <class... T> void operator()(T &...values) { (detail::visit(*this, values), ...); }
-  template <class S> void sequence(S &v) {
+  template <class... T>
+  void operator()(T&... values) {
+    (detail::visit(*this, values), ...);
+  }
+  template <class S>
+  void sequence(S& v) {
     const std::uint64_t n = v.size();
     raw(&n, sizeof n);
-    for (auto &x : v) detail::visit(*this, x);
+    for (auto& x : v) detail::visit(*this, x);
   }
   std::span<const std::byte> bytes() const { return out_; }
 
@@ -686,12 +835,16 @@ class reader {
     in_ = in_.subspan(bytes);
     return out;
   }
-  void raw(void *data, std::size_t bytes) {
+  void raw(void* data, std::size_t bytes) {
     const auto from = take(bytes);
     if (!dry_ && bytes != 0) std::memcpy(data, from.data(), bytes);
   }
-  template <class... T> void operator()(T &...values) { (detail::visit(*this, values), ...); }
-  template <class S> void sequence(S &v) {
+  template <class... T>
+  void operator()(T&... values) {
+    (detail::visit(*this, values), ...);
+  }
+  template <class S>
+  void sequence(S& v) {
     std::uint64_t n = 0;
     std::memcpy(&n, take(sizeof n).data(), sizeof n);
     if (n > in_.size()) throw error(EP_E_ARGUMENT, "a state that is too short");
@@ -706,31 +859,40 @@ class reader {
   std::span<const std::byte> in_;
   bool dry_;
 };
-static_assert(std::endian::native == std::endian::little, "states are written as they stand in memory");
+static_assert(std::endian::native == std::endian::little,
+              "states are written as they stand in memory");
 
-struct size { std::uint32_t width, height; };  // of a picture, in pixels
+// Of a picture, in pixels.
+struct size {
+  std::uint32_t width, height;
+};
 
 // ---- glue: from a class to an ep_task -----------------------------------------------------------
 
 namespace detail {
 
 struct nothing {};
-template <class E> struct config_of { using type = nothing; };
 template <class E>
-  requires requires { typename E::config; }
-struct config_of<E> { using type = typename E::config; };
+struct config_of {
+  using type = nothing;
+};
+template <class E>
+requires requires { typename E::config; }
+struct config_of<E> {
+  using type = typename E::config;
+};
 
 // Explains the exception in flight: the cold end of every call.
-[[gnu::cold, gnu::noinline]] inline ep_status report(const ep_host *h) noexcept {
+[[gnu::cold, gnu::noinline]] inline ep_status report(const ep_host* h) noexcept {
   try {
     throw;
-  } catch (const error &e) {
+  } catch (const error& e) {
     h->explain(h, e.what());
     return e.status;
-  } catch (const std::bad_alloc &) {
+  } catch (const std::bad_alloc&) {
     h->explain(h, "out of memory");
     return EP_E_NOMEM;
-  } catch (const std::exception &e) {
+  } catch (const std::exception& e) {
     h->explain(h, e.what());
     return EP_E_FAILED;
   } catch (...) {
@@ -740,83 +902,115 @@ struct config_of<E> { using type = typename E::config; };
 }
 
 // E{a..., context} or E{a...}.
-template <class E, class... A> E make(const context &x, const A &...a) {
+template <class E, class... A>
+E make(const context& x, const A&... a) {
   if constexpr (requires { E{a..., x}; }) {
     return E{a..., x};
   } else {
-    static_assert(requires { E{a...}; }, "a task is made from config, fields, entry (those it has) and maybe an envpool::context");
+    static_assert(
+        requires { E{a...}; },
+        "a task is made from config, fields, entry (those it has) and maybe an envpool::context");
     return E{a...};
   }
 }
 
-// All of a task but its id: Entry is what tells the tasks of a family apart.
-template <class E, class Entry> struct glue {
+// All of a task but its id: Entry is what tells the tasks of a family apart. Hidden, so that two
+// plugins whose classes have one name do not share its statics.
+template <class E, class Entry>
+struct [[gnu::visibility("hidden")]] glue {
   using config = typename config_of<E>::type;
   static constexpr bool has_config = !std::same_as<config, nothing>;
   static constexpr bool has_entry = !std::same_as<Entry, nothing>;
 
-  static auto fields(spec &s, const config &c, const Entry &e) {
-    if constexpr (has_config && has_entry && requires { E::describe(s, c, e); }) return E::describe(s, c, e);
-    else if constexpr (has_entry && requires { E::describe(s, e); }) return E::describe(s, e);
-    else if constexpr (has_config && requires { E::describe(s, c); }) return E::describe(s, c);
+  static auto fields(spec & s, const config& c, const Entry& e) {
+    if constexpr (has_config && has_entry && requires { E::describe(s, c, e); })
+      return E::describe(s, c, e);
+    else if constexpr (has_entry && requires { E::describe(s, e); })
+      return E::describe(s, e);
+    else if constexpr (has_config && requires { E::describe(s, c); })
+      return E::describe(s, c);
     else {
-      static_assert(requires { E::describe(s); }, "static fields describe(envpool::spec &[, const config &][, const entry &])");
+      static_assert(
+          requires { E::describe(s); },
+          "static fields describe(envpool::spec &[, const config &][, const entry &])");
       return E::describe(s);
     }
   }
-  using fields_type = decltype(fields(std::declval<spec &>(), std::declval<const config &>(), std::declval<const Entry &>()));
+  using fields_type = decltype(fields(std::declval<spec&>(), std::declval<const config&>(),
+                                      std::declval<const Entry&>()));
 
-  static E build(const context &x, const config &c, const fields_type &f, const Entry &e) {
-    if constexpr (has_config && has_entry) return make<E>(x, c, f, e);
-    else if constexpr (has_config) return make<E>(x, c, f);
-    else if constexpr (has_entry) return make<E>(x, f, e);
-    else return make<E>(x, f);
+  static E build(const context& x, const config& c, const fields_type& f, const Entry& e) {
+    if constexpr (has_config && has_entry)
+      return make<E>(x, c, f, e);
+    else if constexpr (has_config)
+      return make<E>(x, c, f);
+    else if constexpr (has_entry)
+      return make<E>(x, f, e);
+    else
+      return make<E>(x, f);
   }
 
   // An env as the host holds it.
   struct slot {
-    const ep_host *host;
+    const ep_host* host;
     bool running = false;  // between a reset and the end of its episode
     std::uint32_t actions, obs, infos;
     config c;
     E env;
-    slot(const context &x, const spec &s, const config &with, const fields_type &f, const Entry &e)
-        : host(x.get()), actions(s.count(EP_ACTION)), obs(s.count(EP_OBS)), infos(s.count(EP_INFO)), c(with),
+    slot(const context& x, const spec& s, const config& with, const fields_type& f, const Entry& e)
+        : host(x.get()),
+          actions(s.count(EP_ACTION)),
+          obs(s.count(EP_OBS)),
+          infos(s.count(EP_INFO)),
+          c(with),
           env(build(x, c, f, e)) {}
   };
 
-  static constexpr bool many_agents = requires(E &e, const input &i, results &r) { e.step(i, r); };
-  static constexpr bool reset_takes_config = has_config && requires(E &e, const config &c) { e.reset(c); };
+  static constexpr bool many_agents = requires(E & e, const input& i, results& r) { e.step(i, r); };
+  static constexpr bool reset_takes_config = has_config && requires(E & e, const config& c) {
+    e.reset(c);
+  };
   static constexpr bool batched = requires { requires static_cast<bool>(E::batch); };
-  static constexpr bool drawn = requires(E &e, const ep_image &i) { e.draw(i); };
-  static constexpr bool visited = requires(E &e, writer &w, reader &r) { e.state(w); e.state(r); };
-  static constexpr bool saved = visited || requires(E &e, writer &w, reader &r) { e.save(w, 1); e.load(r, 1); };
-  static constexpr bool named = requires { { E::agent_name(0u) } -> std::convertible_to<const char *>; };
+  static constexpr bool drawn = requires(E & e, const ep_image& i) { e.draw(i); };
+  static constexpr bool visited = requires(E & e, writer & w, reader & r) {
+    e.state(w);
+    e.state(r);
+  };
+  static constexpr bool saved = visited || requires(E & e, writer & w, reader & r) {
+    e.save(w, 1);
+    e.load(r, 1);
+  };
+  static constexpr bool named = requires {
+    { E::agent_name(0u) } -> std::convertible_to<const char*>;
+  };
   static constexpr std::size_t batch_fields = 32;  // per role, in a batched task
 
-  static const envpool::options<config> &options() {
-    static const envpool::options<config> &all = *[] {
+  static const envpool::options<config>& options() {
+    static const envpool::options<config>& all = *[] {
       auto o = std::make_unique<envpool::options<config>>();
       if constexpr (requires { E::options(*o); }) E::options(*o);
-      if (o->any_at_reset() && !reset_takes_config) throw error(EP_E_FAILED, "an at_reset() option, but no reset(const config &)");
+      if (o->any_at_reset() && !reset_takes_config)
+        throw error(EP_E_FAILED, "an at_reset() option, but no reset(const config &)");
       return o.release();  // immortal
     }();
     return all;
   }
-  static config values(const ep_create *info) {
+  static config values(const ep_create* info) {
     config c{};
     options().read(c, info->options, info->option_count);
     return c;
   }
 
-  static ep_status describe(const ep_host *h, const ep_create *info, ep_spec *to, const Entry &e) noexcept try {
+  static ep_status describe(const ep_host* h, const ep_create* info, ep_spec* to,
+                            const Entry& e) noexcept try {
     spec s(h);
     fields(s, values(info), e);
     return s.emit(to);
   } catch (...) {
     return report(h);
   }
-  static ep_status create(const ep_host *h, const ep_create *info, void **env, const Entry &e) noexcept try {
+  static ep_status create(const ep_host* h, const ep_create* info, void** env,
+                          const Entry& e) noexcept try {
     spec s(h);
     const config c = values(info);
     const fields_type f = fields(s, c, e);
@@ -829,8 +1023,9 @@ template <class E, class Entry> struct glue {
   }
 
   // Calls f with the env; an exception becomes a status. Costs nothing when nothing fails.
-  template <class F> static ep_status on(void *p, F f) noexcept {
-    slot &s = *static_cast<slot *>(p);
+  template <class F>
+  static ep_status on(void* p, F f) noexcept {
+    slot& s = *static_cast<slot*>(p);
     try {
       f(s);
       return EP_OK;
@@ -839,8 +1034,8 @@ template <class E, class Entry> struct glue {
     }
   }
 
-  static ep_status EP_CALL reset(void *p, const ep_reset *how) noexcept {
-    return on(p, [how](slot &s) {
+  static ep_status EP_CALL reset(void* p, const ep_reset* how) noexcept {
+    return on(p, [&](slot& s) {
       s.running = false;
       if constexpr (requires { s.env.seed(how->seed); }) {
         if (how->has_seed != 0) s.env.seed(how->seed);
@@ -854,14 +1049,16 @@ template <class E, class Entry> struct glue {
       s.running = true;
     });
   }
-  static ep_status EP_CALL step(void *p, const ep_input *from, const ep_result *to) noexcept {
-    return on(p, [from, to](slot &s) {
-      if (!s.running) [[unlikely]] throw error(EP_E_STATE, "step() without a running episode: reset() comes first");
+  static ep_status EP_CALL step(void* p, const ep_input* from, const ep_result* to) noexcept {
+    return on(p, [&](slot& s) {
+      if (!s.running) [[unlikely]]
+        throw error(EP_E_STATE, "step() without a running episode: reset() comes first");
       s.running = false;  // stays so if step() fails
       if constexpr (many_agents) {
         results out(*to);
         s.env.step(input(*from), out);
-        s.running = to->episode_over != nullptr ? *to->episode_over == 0 : (*to->terminated | *to->truncated) == 0;
+        s.running = to->episode_over != nullptr ? *to->episode_over == 0
+                                                : (*to->terminated | *to->truncated) == 0;
       } else {
         const result out = s.env.step(input(*from));
         *to->reward = out.reward;
@@ -871,42 +1068,56 @@ template <class E, class Entry> struct glue {
       }
     });
   }
-  static ep_status EP_CALL observe(void *p, const ep_view *to) noexcept {
-    return on(p, [to](slot &s) { s.env.observe(view(*to)); });
+  static ep_status EP_CALL observe(void* p, const ep_view* to) noexcept {
+    return on(p, [&](slot& s) { s.env.observe(view(*to)); });
   }
-  static void EP_CALL destroy(void *p) noexcept { delete static_cast<slot *>(p); }
+  static void EP_CALL destroy(void* p) noexcept { delete static_cast<slot*>(p); }
 
-  static ep_status EP_CALL step_many(const ep_rows *rows) noexcept {
-    const auto point = [](auto &to, const ep_column *from, std::uint32_t n, std::uint32_t row) {
+  static ep_status EP_CALL step_many(const ep_rows* rows) noexcept {
+    const auto point = [](auto& to, const ep_column* from, std::uint32_t n, std::uint32_t row) {
       for (std::uint32_t k = 0; k < n; ++k)
-        to[k] = from[k].data == nullptr ? nullptr : static_cast<char *>(from[k].data) + row * from[k].row_bytes;
+        to[k] = from[k].data == nullptr
+                    ? nullptr
+                    : static_cast<char*>(from[k].data) + row * from[k].row_bytes;
     };
-    const void *action[batch_fields];
+    const void* action[batch_fields];
     void *obs[batch_fields], *info[batch_fields];
     const ep_input in = {sizeof(ep_input), 1, action, nullptr};
-    const ep_view view = {sizeof(ep_view), 1, rows->obs ? obs : nullptr, rows->info ? info : nullptr, nullptr, nullptr, nullptr, nullptr};
+    const ep_view view = {sizeof(ep_view),
+                          1,
+                          rows->obs ? obs : nullptr,
+                          rows->info ? info : nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr,
+                          nullptr};
     ep_status all = EP_OK;
     for (std::uint32_t i = 0; i < rows->count; ++i) {
-      const slot &s = *static_cast<const slot *>(rows->env[i]);
+      const slot& s = *static_cast<const slot*>(rows->env[i]);
       const std::uint32_t to = rows->out[i];
       point(action, rows->action, s.actions, rows->in[i]);
       if (rows->obs != nullptr) point(obs, rows->obs, s.obs, to);
       if (rows->info != nullptr) point(info, rows->info, s.infos, to);
-      const ep_result out = {sizeof(ep_result), 1, rows->reward + to, rows->terminated + to, rows->truncated + to, nullptr, nullptr};
+      const ep_result out = {
+          sizeof(ep_result), 1,      rows->reward + to, rows->terminated + to, rows->truncated + to,
+          nullptr,           nullptr};
       ep_status status = step(rows->env[i], &in, &out);
       if (status == EP_OK) status = observe(rows->env[i], &view);
       rows->status[to] = status;
-      if (status != EP_OK) [[unlikely]] all = status;
+      if (status != EP_OK) [[unlikely]]
+        all = status;
     }
     return all;
   }
 
   static constexpr std::uint32_t formats() {
-    if constexpr (requires { E::formats; }) return E::formats;
-    else return 1u << EP_RGB8;
+    if constexpr (requires { E::formats; })
+      return E::formats;
+    else
+      return 1u << EP_RGB8;
   }
-  static ep_status EP_CALL measure(void *p, ep_image *image) noexcept {
-    return on(p, [image](slot &s) {
+  static ep_status EP_CALL measure(void* p, ep_image* image) noexcept {
+    return on(p, [&](slot& s) {
       if (image->format < 1 || image->format > 31 || (formats() >> image->format & 1u) == 0)
         throw error(EP_E_ARGUMENT, "a picture format that this env does not draw");
       if constexpr (requires { s.env.measure(*image); }) {
@@ -916,41 +1127,51 @@ template <class E, class Entry> struct glue {
         if (image->width == 0) image->width = own.width;
         if (image->height == 0) image->height = own.height;
         if (image->width != own.width || image->height != own.height || image->camera != 0)
-          throw error(EP_E_ARGUMENT, "this env draws one camera at " + std::to_string(own.width) + " x " + std::to_string(own.height));
+          throw error(EP_E_ARGUMENT, "this env draws one camera at " + std::to_string(own.width) +
+                                         " x " + std::to_string(own.height));
       }
     });
   }
-  static ep_status EP_CALL draw(void *p, const ep_image *image) noexcept {
-    return on(p, [image](slot &s) { s.env.draw(*image); });
+  static ep_status EP_CALL draw(void* p, const ep_image* image) noexcept {
+    return on(p, [&](slot& s) { s.env.draw(*image); });
   }
 
-  // A state's bytes: u32 version (E::state_version, else 1), u32 1 if an episode is running, then what E writes.
+  // A state's bytes: u32 version (E::state_version, else 1), u32 1 if an episode is running, then
+  // what E writes.
   static constexpr std::uint32_t state_version() {
-    if constexpr (requires { E::state_version; }) return E::state_version;
-    else return 1;
+    if constexpr (requires { E::state_version; })
+      return E::state_version;
+    else
+      return 1;
   }
   static constexpr std::uint32_t purposes() {
-    if constexpr (requires { E::state_purposes; }) return E::state_purposes;
-    else return 1u << EP_STATE_CLONE | (visited ? 1u << EP_STATE_PERSIST : 0);
+    if constexpr (requires { E::state_purposes; })
+      return E::state_purposes;
+    else
+      return 1u << EP_STATE_CLONE | (visited ? 1u << EP_STATE_PERSIST : 0);
   }
-  static ep_status EP_CALL save(void *p, std::int32_t purpose, const ep_writer *to) noexcept {
+  static ep_status EP_CALL save(void* p, std::int32_t purpose, const ep_writer* to) noexcept {
     ep_status written = EP_OK;
-    const ep_status made = on(p, [&](slot &s) {
+    const ep_status made = on(p, [&](slot& s) {
       writer w;
       const std::uint32_t head[] = {state_version(), s.running};
       w(head);
-      if constexpr (visited) s.env.state(w);
-      else s.env.save(w, purpose);
+      if constexpr (visited)
+        s.env.state(w);
+      else
+        s.env.save(w, purpose);
       written = to->write(to, w.bytes().data(), w.bytes().size());
     });
     return made != EP_OK ? made : written;
   }
-  static ep_status EP_CALL load(void *p, std::int32_t purpose, const void *data, std::uint64_t bytes) noexcept {
-    return on(p, [&](slot &s) {
-      reader r({static_cast<const std::byte *>(data), static_cast<std::size_t>(bytes)});
+  static ep_status EP_CALL load(void* p, std::int32_t purpose, const void* data,
+                                std::uint64_t bytes) noexcept {
+    return on(p, [&](slot& s) {
+      reader r({static_cast<const std::byte*>(data), static_cast<std::size_t>(bytes)});
       std::uint32_t head[2];
       r(head);
-      if (head[0] != state_version() || head[1] > 1) throw error(EP_E_ARGUMENT, "a state of another kind or version");
+      if (head[0] != state_version() || head[1] > 1)
+        throw error(EP_E_ARGUMENT, "a state of another kind or version");
       if constexpr (visited) {
         reader dry(r.rest(), true);
         s.env.state(dry);
@@ -963,10 +1184,11 @@ template <class E, class Entry> struct glue {
     });
   }
 
-  static const void *EP_CALL extension(const char *id) noexcept {
+  static const void* EP_CALL extension(const char* id) noexcept {
     const std::string_view name(id);
     if constexpr (batched) {
-      static_assert(!many_agents && E::sharing == EP_FREE, "batch is for single-agent tasks that are EP_FREE");
+      static_assert(!many_agents && E::sharing == EP_FREE,
+                    "batch is for single-agent tasks that are EP_FREE");
       static constexpr ep_batch x = {sizeof(ep_batch), 0, step_many};
       if (name == EP_EXT_BATCH) return &x;
     }
@@ -985,16 +1207,17 @@ template <class E, class Entry> struct glue {
     return nullptr;
   }
   static constexpr ep_agents agents() {
-    ep_agents x = {sizeof(ep_agents), 1, [](std::uint32_t i) -> const char * { return E::agent_name(i); },
-                   [](std::uint32_t) -> const char * { return "agents"; }};
+    ep_agents x = {sizeof(ep_agents), 1,
+                   [](std::uint32_t i) -> const char* { return E::agent_name(i); },
+                   [](std::uint32_t) -> const char* { return "agents"; }};
     if constexpr (requires { E::group_name(0u); }) {
       x.group_count = E::group_count;
-      x.group = [](std::uint32_t i) -> const char * { return E::group_name(i); };
+      x.group = [](std::uint32_t i) -> const char* { return E::group_name(i); };
     }
     return x;
   }
 
-  static ep_task task(const char *id, const char *doc) {
+  static ep_task task(const char* id, const char* doc) {
     ep_task t{};
     t.size = sizeof t;
     if constexpr (requires { E::sharing; }) t.sharing = E::sharing;
@@ -1010,59 +1233,94 @@ template <class E, class Entry> struct glue {
     t.extension = extension;
     return t;
   }
-  static constexpr const char *doc() {
-    if constexpr (requires { E::doc; }) return E::doc;
-    else return nullptr;
+  static constexpr const char* doc() {
+    if constexpr (requires { E::doc; })
+      return E::doc;
+    else
+      return nullptr;
   }
 };
 
-using task_list = std::vector<const ep_task *>;  // of immortal tasks
+using task_list = std::vector<const ep_task*>;  // of immortal tasks
 
-template <class E> struct tasks_of {
+template <class E>
+struct tasks_of {
   using G = glue<E, nothing>;
-  static void append(task_list &to) {
-    auto *t = new ep_task(G::task(E::id, G::doc()));
-    t->describe = [](const ep_host *h, const ep_create *c, ep_spec *s) noexcept { return G::describe(h, c, s, nothing{}); };
-    t->create = [](const ep_host *h, const ep_create *c, void **env) noexcept { return G::create(h, c, env, nothing{}); };
+  static void append(task_list& to) {
+    auto* t = new ep_task(G::task(E::id, G::doc()));
+    t->describe = [](const ep_host* h, const ep_create* c, ep_spec* s) noexcept {
+      return G::describe(h, c, s, nothing{});
+    };
+    t->create = [](const ep_host* h, const ep_create* c, void** env) noexcept {
+      return G::create(h, c, env, nothing{});
+    };
     to.push_back(t);
   }
 };
 }  // namespace detail
 
-// Many tasks of one class. Entries is an std::array or C array with static storage (its length is fixed, its contents
-// need not be constant) of a type with a member `const char *id` and maybe `doc`; E::describe() and E's constructor are
-// given the task's entry. ENVPOOL_PLUGIN("atari", "1.0.0", envpool::family<Atari, games>)
-template <class E, const auto &Entries> struct family;
+// Many tasks of one class. Entries is an std::array or C array with static storage (its length is
+// fixed, its contents need not be constant) of a type with a member `const char *id` and maybe
+// `doc`; E::describe() and E's constructor are given the task's entry. ENVPOOL_PLUGIN("atari",
+// "1.0.0", envpool::family<Atari, games>)
+template <class E, const auto& Entries>
+struct family;
 
 namespace detail {
-template <class E, const auto &Entries> struct tasks_of<family<E, Entries>> {
+template <class E, const auto& Entries>
+struct tasks_of<family<E, Entries>> {
   using G = glue<E, std::remove_cvref_t<decltype(Entries[0])>>;
-  static void append(task_list &to) {
-    [&]<std::size_t... I>(std::index_sequence<I...>) { (to.push_back(one<I>()), ...); }(std::make_index_sequence<std::size(Entries)>{});
+  static void append(task_list& to) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) { (to.push_back(one<I>()), ...); }
+    (std::make_index_sequence<std::size(Entries)>{});
   }
-  template <std::size_t I> static const ep_task *one() {
-    const char *doc = G::doc();
+  template <std::size_t I>
+  static const ep_task* one() {
+    const char* doc = G::doc();
     if constexpr (requires { Entries[I].doc; }) doc = Entries[I].doc;
-    auto *t = new ep_task(G::task(Entries[I].id, doc));
-    t->describe = [](const ep_host *h, const ep_create *c, ep_spec *s) noexcept { return G::describe(h, c, s, Entries[I]); };
-    t->create = [](const ep_host *h, const ep_create *c, void **env) noexcept { return G::create(h, c, env, Entries[I]); };
+    auto* t = new ep_task(G::task(Entries[I].id, doc));
+    t->describe = [](const ep_host* h, const ep_create* c, ep_spec* s) noexcept {
+      return G::describe(h, c, s, Entries[I]);
+    };
+    t->create = [](const ep_host* h, const ep_create* c, void** env) noexcept {
+      return G::create(h, c, env, Entries[I]);
+    };
     return t;
   }
 };
 }  // namespace detail
 
 // What a plugin says of itself.
-struct about { const char *name, *version, *license = nullptr, *url = nullptr; };
+struct about {
+  const char *name, *version, *license = nullptr, *url = nullptr;
+};
 
-// The plugin of these tasks; made once, never freed. nullptr, explained: something in their options() was wrong.
-template <class... Tasks> const ep_plugin *plugin(const about &a, const ep_host *h) noexcept try {
-  static const ep_plugin *const made = [&a] {
-    auto &tasks = *new detail::task_list;
-    (detail::tasks_of<Tasks>::append(tasks), ...);
-    return new ep_plugin{sizeof(ep_plugin), EP_ABI_MAJOR, EP_ABI_MINOR, 0, 0, static_cast<std::uint32_t>(tasks.size()),
-                         tasks.data(), a.name, a.version, a.license, a.url};
+// The plugin of these tasks; made once, never freed. nullptr, explained: something in their
+// options() was wrong.
+template <class... Tasks>
+[[gnu::visibility("hidden")]] const ep_plugin* plugin(const about& a, const ep_host* h) noexcept
+    try {
+  struct storage {
+    ep_plugin plugin;
+    detail::task_list tasks;
+  };
+  static const storage* const made = [&a] {
+    auto s = std::make_unique<storage>();
+    (detail::tasks_of<Tasks>::append(s->tasks), ...);
+    s->plugin = {sizeof(ep_plugin),
+                 EP_ABI_MAJOR,
+                 EP_ABI_MINOR,
+                 0,
+                 0,
+                 static_cast<std::uint32_t>(s->tasks.size()),
+                 s->tasks.data(),
+                 a.name,
+                 a.version,
+                 a.license,
+                 a.url};
+    return s.release();
   }();
-  return made;
+  return &made->plugin;
 } catch (...) {
   detail::report(h);
   return nullptr;
@@ -1070,12 +1328,14 @@ template <class... Tasks> const ep_plugin *plugin(const about &a, const ep_host 
 
 }  // namespace envpool
 
-// Makes this library a plugin: ENVPOOL_PLUGIN("classic", "1.0.0", CartPole, Acrobot). Once a library.
-#define ENVPOOL_PLUGIN(NAME, VERSION, ...) ENVPOOL_PLUGIN_ABOUT((::envpool::about{NAME, VERSION}), __VA_ARGS__)
+// Makes this library a plugin: ENVPOOL_PLUGIN("classic", "1.0.0", CartPole, Acrobot). Once a
+// library.
+#define ENVPOOL_PLUGIN(NAME, VERSION, ...) \
+  ENVPOOL_PLUGIN_ABOUT((::envpool::about{NAME, VERSION}), __VA_ARGS__)
 // The same from an envpool::about, which has the licence and an address too.
-#define ENVPOOL_PLUGIN_ABOUT(ABOUT, ...)                                            \
-  extern "C" EP_EXPORT const ep_plugin *EP_CALL envpool_plugin_v1(const ep_host *h) { \
-    return ::envpool::plugin<__VA_ARGS__>(ABOUT, h);                                \
+#define ENVPOOL_PLUGIN_ABOUT(ABOUT, ...)                                              \
+  extern "C" EP_EXPORT const ep_plugin* EP_CALL envpool_plugin_v1(const ep_host* h) { \
+    return ::envpool::plugin<__VA_ARGS__>(ABOUT, h);                                  \
   }
 
 #endif  // ENVPOOL_ENV_HPP

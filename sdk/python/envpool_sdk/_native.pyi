@@ -73,6 +73,29 @@ class TaskDict(TypedDict):
     options: list[OptionDict]
     extensions: list[str]  # which of the ids this host knows the task has: "envpool.render/1", ...
 
+class TransformsDict(TypedDict, total=False):
+    """What the pool does between env and user; the defaults (in brackets) change nothing. See sdk/runtime/transform.hpp."""
+
+    frame_skip: int  # >= 1 [1]: env steps that an action is repeated for
+    max_last_two: bool  # [False]: maximum over the last two frames of a skip
+    last_frame: str  # ["true"] | "stale": which frame a skip shows that was cut short
+    gray_scale: bool  # [False]
+    img_height: int  # [0: unchanged]
+    img_width: int
+    interpolation: str  # ["area"] | "linear"
+    stack_num: int  # >= 1 [1: no stack]: gray (stack, H, W), colour (stack * C, H, W), channels_last (stack, H, W, C)
+    stack_pad: str  # ["first"] | "zero"
+    channels_last: bool  # [False]
+    reward_clip: bool  # [False]: sign
+    episodic_life: bool  # [False]
+    stop_on_life_loss: bool  # [False]: a lost life cuts the skip short
+    life_loss_at_zero: bool  # [False]
+    life_loss_reset: str  # ["continue"] | "real"
+    noop_min: int  # [1]; noop_min .. noop_min + noop_max - 1 no-ops after a reset
+    noop_max: int  # [0]
+    use_fire_reset: bool  # [False]
+    fire_order: str  # ["last"] | "first"
+
 class Plugin:
     """A loaded plugin. Loading the same file twice gives the same plugin; libraries are never unloaded."""
 
@@ -85,7 +108,7 @@ class Plugin:
     url: str
     abi: tuple[int, int]
     tasks: dict[str, TaskDict]
-    def describe(self, task: str, options: Mapping[str, Any], transforms: Mapping[str, Any]) -> SpecDict:
+    def describe(self, task: str, options: Mapping[str, Any], transforms: TransformsDict) -> SpecDict:
         """The spec after transforms. Raises ValueError for a bad option or transform, naming it and what is allowed."""
 
 class Pool:
@@ -106,7 +129,7 @@ class Pool:
         both_flags: bool = False,  # a natural end on the limit step: truncated too (Gymnasium's TimeLimit), or terminated only
         reward_dtype: str = "float64",  # or "float32"
         max_faults: int = 1000,
-        transforms: Mapping[str, Any] = {},
+        transforms: TransformsDict = {},
     ) -> None:
         """Makes the envs, in parallel. Raises ValueError, EnvError (an env could not be made: names it and why)."""
     spec: SpecDict  # after transforms
