@@ -67,6 +67,8 @@ def run_python() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs a program in an interpreter of its own: run_python(code, name="value of an environment variable")."""
 
     def run(code: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        if "PYTHONPATH" in variables and "PYTHONPATH" in os.environ:
+            variables["PYTHONPATH"] += os.pathsep + os.environ["PYTHONPATH"]
         return subprocess.run(
             [sys.executable, "-c", code],
             env=os.environ | variables,

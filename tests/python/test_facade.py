@@ -409,7 +409,7 @@ def test_options_by_envpools_names() -> None:
         gray_scale=True,
     )
     assert env.observation_space.shape == (4, 8, 8)
-    assert (env.config["fire_reset"], env.config["interpolation"]) == (True, "linear")
+    assert (env.config["use_fire_reset"], env.config["interpolation"]) == (True, "linear")
 
 
 def test_a_plugins_own_option_goes_to_the_plugin() -> None:

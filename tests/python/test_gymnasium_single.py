@@ -288,7 +288,7 @@ def test_close() -> None:
 def test_step_before_reset() -> None:
     with pytest.raises(gymnasium.error.ResetNeeded):
         gymnasium.make("envpool/CartPole-v1").step(0)
-    with pytest.raises(ValueError, match="reset"):
+    with pytest.raises(RuntimeError, match="never reset"):
         gymnasium.make("envpool/CartPole-v1").unwrapped.step(0)
 
 

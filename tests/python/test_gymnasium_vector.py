@@ -36,7 +36,7 @@ TASKS = {
             "reward_clip": True,
             "episodic_life": True,
             "need_fire": True,
-            "fire_reset": True,
+            "use_fire_reset": True,
             "noop_max": 5,
         },
     ),
@@ -113,10 +113,10 @@ def test_shows_ends_of_episodes(mode: AutoresetMode) -> None:
         assert obs["num"]["int64"].tolist() == [0, 0]
         assert (reward.tolist(), terminated.any(), truncated.any()) == ([0, 0], False, False)
     else:
-        with pytest.raises(ValueError, match=r"reset|ended|over"):
+        with pytest.raises(RuntimeError, match="episode of env 0 is over"):
             envs.step(envs.action_space.sample())
         envs.reset(options={"reset_mask": np.array([True, False])})
-        with pytest.raises(ValueError, match="1"):  # the other one's episode is still over
+        with pytest.raises(RuntimeError, match="env 1"):  # the other one's episode is still over
             envs.step(envs.action_space.sample())
         envs.reset()
         envs.step(envs.action_space.sample())
@@ -354,7 +354,7 @@ def test_close() -> None:
 
 def test_step_before_reset() -> None:
     envs = gymnasium.make_vec("envpool/CartPole-v1", num_envs=3)
-    with pytest.raises(ValueError, match="reset"):
+    with pytest.raises(RuntimeError, match="never reset"):
         envs.step([0, 0, 0])
     envs.reset()
     envs.step([0, 0, 0])
@@ -395,8 +395,18 @@ WRAPPERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
-@pytest.mark.parametrize("wrapper", WRAPPERS)
+NOT_SAME_STEP = {"NormalizeObservation", "FlattenObservation", "TransformObservation"}  # Gymnasium refuses it
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "mode"),
+    [
+        (wrapper, mode)
+        for wrapper in WRAPPERS
+        for mode in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP)
+        if mode is AutoresetMode.NEXT_STEP or wrapper not in NOT_SAME_STEP
+    ],
+)
 @pytest.mark.filterwarnings("ignore:.*without passing in a value for `single_observation_space`")
 def test_wrappers(wrapper: str, mode: AutoresetMode, same: Callable[..., None]) -> None:
     def make() -> gymnasium.Env:

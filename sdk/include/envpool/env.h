@@ -96,7 +96,8 @@ enum {
   EP_GLOBAL = 4 /* state of the whole game: observed once an env, never once an agent */
 };
 
-/* How an image field is laid out: lets the host gray, resize and stack it. Images are EP_UINT8. */
+/* How an image field is laid out: lets the host gray, resize and stack it. Images are EP_UINT8, not ragged, with 1, 3 or 4
+ * channels. */
 typedef int32_t ep_layout;
 enum {
   EP_PLAIN = 0, /* not an image */
@@ -110,8 +111,8 @@ enum {
 typedef int32_t ep_kind;
 enum {
   EP_BOX = 1,          /* numbers within [low, high] */
-  EP_DISCRETE = 2,     /* integers start .. start+n-1, per element; rank > 0: multi-discrete */
-  EP_MULTI_BINARY = 3, /* 0 or 1 per element */
+  EP_DISCRETE = 2,     /* integers start .. start+n-1, per element, any integer dtype; rank > 0: multi-discrete */
+  EP_MULTI_BINARY = 3, /* 0 or 1 per element; EP_BOOL, EP_UINT8 or EP_INT8 */
   EP_TEXT = 4          /* EP_UINT8[max], UTF-8, rank 1; always has a length in bytes */
 };
 
@@ -126,8 +127,8 @@ typedef struct ep_field {
   ep_role role;
   ep_kind kind;
   ep_dtype dtype;
-  /* "a/b" nests dictionaries; all-digit keys make a tuple; "" is the whole space and stands alone
-   * in its role. Unique within a role. */
+  /* "a/b" nests dictionaries; the keys 0 .. k-1, all of them, make a tuple; "" is the whole space and stands alone in
+   * its role. Unique within a role. */
   const char *name;
   const char *doc;      /* one line, may be NULL */
   const char *unit;     /* "m/s", may be NULL */
@@ -172,6 +173,7 @@ typedef struct ep_value {
   uint64_t count; /* elements in data */
 } ep_value;
 
+/* Bits 0-15 must be understood by the host, bits 16 up may be ignored. */
 enum {
   EP_OPTION_REQUIRED = 1 << 0,    /* has no default: the user must give it */
   EP_OPTION_AT_RESET = 1 << 1,    /* may be given anew at each reset */
@@ -185,14 +187,15 @@ typedef struct ep_option {
   const char *doc;     /* one line, may be NULL */
   const char *unit;    /* may be NULL */
   ep_value def;        /* its type is the option's type */
-  const ep_value *min; /* inclusive; NULL: none. INT and FLOAT, and each element of an ARRAY (as f) */
+  const ep_value *min; /* inclusive; NULL: none. INT and FLOAT, and each element of an ARRAY (then EP_T_FLOAT) */
   const ep_value *max;
   const ep_value *choices; /* choice_count values, or NULL. INT, FLOAT and STRING */
   uint32_t choice_count;
   uint32_t reserved;
 } ep_option;
 
-/* What describe() fills. The host sets every member to the default named here first. */
+/* What describe() fills: at least one EP_OBS and one EP_ACTION field. The host sets every member to the default named
+ * here first. */
 typedef struct ep_spec {
   uint32_t size;
   uint32_t max_agents;       /* 1: single-agent */
@@ -330,8 +333,8 @@ typedef struct ep_plugin {
   uint16_t reserved;
   uint32_t task_count;
   const ep_task *const *tasks;
-  const char *name, *version;
-  const char *license, *url; /* may be NULL */
+  const char *name, *version; /* not empty */
+  const char *license, *url;  /* may be NULL */
 } ep_plugin;
 
 /* The one exported function, called once per process; libraries are never unloaded. Must be cheap and have no side

@@ -199,8 +199,9 @@ class EnvPool(gymnasium.Env[Any, Any]):
             env_id: which envs, int[k]; None: all, in order.
 
         Raises:
-            ValueError: the actions are not in the action space, or an env is out of range, given twice or in flight,
-                or (autoreset disabled) its episode has ended. Nothing was sent.
+            ValueError: the actions are not in the action space, or an env is out of range, given twice or in flight.
+            RuntimeError: (autoreset disabled) an env's episode has ended.
+            Nothing was sent then.
         """
         ids = None if env_id is None else self._select(env_id)
         actions = self._encode(action)

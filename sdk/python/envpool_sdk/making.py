@@ -6,7 +6,6 @@ import atexit
 import inspect
 import json
 import operator
-import os
 import time
 import warnings
 import weakref
@@ -28,7 +27,7 @@ TRANSFORMS = frozenset(
     {
         "frame_skip",
         "max_last_two",
-        "stale_last_frame",
+        "last_frame",
         "gray_scale",
         "img_height",
         "img_width",
@@ -38,18 +37,19 @@ TRANSFORMS = frozenset(
         "channels_last",
         "reward_clip",
         "episodic_life",
+        "stop_on_life_loss",
+        "life_loss_at_zero",
         "life_loss_reset",
+        "noop_min",
         "noop_max",
-        "fire_reset",
+        "use_fire_reset",
+        "fire_order",
     }
 )
-"""Options that the runtime itself offers for every task."""
+"""Options that the runtime itself offers for every task; _native.TransformsDict says what they are."""
 
-ALIASES: dict[str, tuple[str, dict[bool, Any]]] = {
-    "use_fire_reset": ("fire_reset", {False: False, True: True}),
-    "use_inter_area_resize": ("interpolation", {False: "linear", True: "area"}),
-}
-"""EnvPool's names for some of them, and their values."""
+AREA_RESIZE = "use_inter_area_resize"
+"""EnvPool's option for what is interpolation="area" or "linear" here."""
 
 RENDER = "envpool.render/1"
 
@@ -196,8 +196,6 @@ def _plain(value: Any, option: OptionDict | None) -> Any:
     """The value in the types that the native module takes."""
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
     if option is not None and option["type"] == "json" and not isinstance(value, str):
         return json.dumps(value)
     return value
@@ -210,21 +208,21 @@ def _sort(
     plain: dict[str, Any] = {}
     transforms: dict[str, Any] = {}
     for name, value in options.items():
-        target = name
-        if name not in declared and name in ALIASES:
-            target, meanings = ALIASES[name]
-            if not isinstance(value, (bool, np.bool_)):
-                raise ValueError(f"{where}: {name}={value!r} must be a bool")
-            value = meanings[bool(value)]
         if name in declared:
             plain[name] = _plain(value, declared[name])
-        elif target not in TRANSFORMS:
-            hint = registry.nearest(name, declared.keys() | TRANSFORMS | ALIASES.keys() | known - _NO_ARGUMENTS)
-            raise ValueError(f"{where}: there is no option {name!r}. {hint}")
-        elif target in transforms:
-            raise ValueError(f"{where}: {name!r} sets {target!r}, which is given as well: give only one of them")
+        elif name in TRANSFORMS:
+            transforms[name] = _plain(value, None)
+        elif name == AREA_RESIZE:
+            if "interpolation" in options:
+                raise ValueError(
+                    f"{where}: {name!r} sets 'interpolation', which is given as well: give only one of them"
+                )
+            if not isinstance(value, (bool, np.bool_)):
+                raise ValueError(f"{where}: {name}={value!r} must be a bool")
+            transforms["interpolation"] = "area" if value else "linear"
         else:
-            transforms[target] = _plain(value, None)
+            hint = registry.nearest(name, declared.keys() | TRANSFORMS | {AREA_RESIZE} | known - _NO_ARGUMENTS)
+            raise ValueError(f"{where}: there is no option {name!r}. {hint}")
     return plain, transforms
 
 

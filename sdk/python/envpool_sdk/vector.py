@@ -192,8 +192,9 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         """Steps all envs; see Gymnasium.
 
         Raises:
-            ValueError: the actions are not in the action space, or an env was never reset, or (autoreset disabled)
-                its episode has ended. Nothing was stepped.
+            ValueError: the actions are not in the action space.
+            RuntimeError: an env was never reset, or (autoreset disabled) its episode has ended.
+            Nothing was stepped then.
         """
         columns, final, faults = self._pool.step(self._encode(actions))
         infos = self._infos(columns, self._all.copy()) if self._has_infos else {}
