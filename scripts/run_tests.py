@@ -113,6 +113,8 @@ def wheel(options: Options) -> Outcome:
     wanted = ["py.typed", "_native.pyi", "cmake/envpool_sdkConfig.cmake"]
     wanted += [str(file.relative_to(ROOT / "sdk")) for file in (ROOT / "sdk/include").rglob("*.h*")]
     missing = [name for name in wanted if f"envpool_sdk/{name}" not in names]
+    if not any(name.startswith("envpool_sdk/_native.") and name.endswith(".so") for name in names):
+        missing.append("_native")
     if missing:
         print(f"{path.name} lacks {', '.join(missing)}")
         return Outcome(failed=1)

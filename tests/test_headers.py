@@ -17,7 +17,7 @@ HEADERS = sorted(p.relative_to(INCLUDE).as_posix() for p in INCLUDE.rglob("*.h")
 
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Wundef", "-Werror"]
 C_WARNINGS = [*WARNINGS, "-Wstrict-prototypes", "-Wmissing-prototypes"]
-CXX_WARNINGS = [*WARNINGS, "-Wold-style-cast", "-Wnon-virtual-dtor"]
+CXX_WARNINGS = [*WARNINGS, "-Wnon-virtual-dtor", "-Woverloaded-virtual"]
 C = ["c99", "c11", "c17", "c2x"]
 CXX = ["c++11", "c++14", "c++17", "c++20", "c++2b"]
 LAYER = ["c++20", "c++2b"]  # env.hpp
@@ -33,7 +33,17 @@ def compiler(name):
 def compile_source(tool, standard, source, output, *flags):
     """Compiles source (a path) to output and fails with the compiler's own words."""
     language = "c" if standard.startswith("c") and "+" not in standard else "c++"
-    command = [compiler(tool), f"-std={standard}", "-x", language, *flags, f"-I{INCLUDE}", str(source), "-o", str(output)]
+    command = [
+        compiler(tool),
+        f"-std={standard}",
+        "-x",
+        language,
+        *flags,
+        f"-I{INCLUDE}",
+        str(source),
+        "-o",
+        str(output),
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr}"
 
@@ -48,7 +58,9 @@ def test_headers_are_found():
 def test_c(tool, standard, tmp_path):
     for header in HEADERS:  # each alone, and twice: the guard
         source = tmp_path / "alone.c"
-        source.write_text(f"#include <{header}>\n#include <{header}>\nint unused_by_anyone(void);\n")
+        source.write_text(
+            f"#include <{header}>\n#include <{header}>\nint unused_by_anyone(void);\n"
+        )
         compile_source(tool, standard, source, tmp_path / "out.o", "-c", *C_WARNINGS)
 
 
@@ -73,14 +85,24 @@ def test_layer(tool, standard, tmp_path):
 @pytest.mark.parametrize("tool", ["g++", "clang++"])
 def test_example_in_the_layer(tool, standard, tmp_path):
     text = (INCLUDE / "envpool" / "env.hpp").read_text()
-    example = re.search(r"^//   struct Walk.*?^//   ENVPOOL_PLUGIN[^\n]*\n", text, re.M | re.S).group(0)
+    example = re.search(
+        r"^//   struct Walk.*?^//   ENVPOOL_PLUGIN[^\n]*\n", text, re.M | re.S
+    ).group(0)
     source = tmp_path / "walk.cpp"
-    source.write_text("#include <envpool/env.hpp>\n" + re.sub(r"^// ? ? ?", "", example, flags=re.M))
-    flags = ["-shared", "-fPIC", *CXX_WARNINGS]  # with default visibility: nothing of the layer may then be unique
+    source.write_text(
+        "#include <envpool/env.hpp>\n" + re.sub(r"^// ? ? ?", "", example, flags=re.M)
+    )
+    flags = [
+        "-shared",
+        "-fPIC",
+        *CXX_WARNINGS,
+    ]  # with default visibility: nothing of the layer may then be unique
     compile_source(tool, standard, source, tmp_path / "walk.so", *flags)
     nm = shutil.which("nm")
     if nm:
-        symbols = subprocess.run([nm, "-DC", "--defined-only", tmp_path / "walk.so"], capture_output=True, text=True).stdout
+        symbols = subprocess.run(
+            [nm, "-DC", "--defined-only", tmp_path / "walk.so"], capture_output=True, text=True
+        ).stdout
         assert re.search(r" T envpool_plugin_v1$", symbols, re.M)
         assert not re.findall(r" u .*(?:envpool|Walk).*", symbols)
 

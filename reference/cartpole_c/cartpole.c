@@ -232,7 +232,7 @@ static void step_block(const ep_rows* rows, Env* const* env, const uint32_t* in,
     x_dot[i] = e->x_dot;
     theta[i] = e->theta;
     theta_dot[i] = e->theta_dot;
-    force[i] = e->force * (push_of(rows, in[i]) == 1 ? 1.0 : -1.0);
+    force[i] = e->force * (2 * (push_of(rows, in[i]) == 1) - 1);
     gravity[i] = e->gravity;
     length[i] = e->length;
   }

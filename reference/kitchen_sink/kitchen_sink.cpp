@@ -38,8 +38,7 @@ using std::uint32_t;
 using std::uint64_t;
 using std::uint8_t;
 
-// ---- KitchenSink-v0
-// ------------------------------------------------------------------------------
+// ---- KitchenSink-v0 ----------------------------------------------------------------------------
 
 // Every dtype, kind, role and type of option. With t = steps since the reset and k = t + salt:
 //   num/<dtype>  k as that dtype (k % 128 for the 8-bit ones; num/bool: k odd)
@@ -49,9 +48,12 @@ using std::uint8_t;
 //   words        "<mode>:<k>"         events       ragged [6][2]: k % 7 rows (j, k)
 //   vec          float64[size]: element i = weights[i % n] + k (n = 0: just k)
 //   echo/...     the last action, as it came; zeros, empty after a reset
-// info: lives = 3 - t % 3, t, note = "n" t times (at most 8), tail = ragged int32[4]: t % 5 values
-// t, spent: wall time. global: board uint8[3][3] = k + i, tick = t. Reward: t + move / 2. Ends at t
-// == length, by truncation if `cut`.
+// info:
+//   lives = 3 - t % 3, t, note = "n" t times (at most 8), tail = ragged int32[4]: t % 5 values t,
+//   mood = the option, spent: wall time
+// global:
+//   board uint8[3][3]: element i = k + i, tick = t
+// Reward: t + move / 2. Ends at t == length, by truncation if `cut`.
 class KitchenSink {
  public:
   static constexpr const char* id = "KitchenSink-v0";
@@ -327,8 +329,7 @@ class KitchenSink {
   envpool::rng rng_;
 };
 
-// ---- Image-v0
-// ------------------------------------------------------------------------------------
+// ---- Image-v0 ----------------------------------------------------------------------------------
 
 // An image whose pixel (y, x, channel c) of frame f is 3 y + 5 x + 7 c + 11 f mod 256 (HW and
 // INDEXED: c = 0). With `flicker`, rows whose parity is not f's are 0. The palette is i -> (i, 255
@@ -474,8 +475,7 @@ class ImageSkip : public Image {
   const int64_t skip_;
 };
 
-// ---- Counter-v0
-// ----------------------------------------------------------------------------------
+// ---- Counter-v0 --------------------------------------------------------------------------------
 
 // The cheapest env: obs int64[4] = (seed, episode, t, last action), no end. Reward: the action.
 // Offers batch.
@@ -510,8 +510,7 @@ struct Counter {
   }
 };
 
-// ---- Slow-v0
-// -------------------------------------------------------------------------------------
+// ---- Slow-v0 -----------------------------------------------------------------------------------
 
 // A step takes step_us microseconds, a reset reset_us, each times a factor uniform in [1 - vary, 1
 // + vary] by seed. obs: int64 t. Ends after `length` steps (0: never). info: planned_us of the last
@@ -582,8 +581,7 @@ class Slow {
   envpool::rng rng_;
 };
 
-// ---- Faulty-v0
-// -----------------------------------------------------------------------------------
+// ---- Faulty-v0 ---------------------------------------------------------------------------------
 
 // Fails as `fault` says in call `where`, of env `env_id` (-1: any), at step `at_step` of an episode
 // (`where` = step and observe), at most `times` times (0: always) in this process for each pair of
@@ -670,8 +668,7 @@ class Faulty {
   bool nan_ = false;
 };
 
-// ---- threads and processes
-// -----------------------------------------------------------------------
+// ---- threads and processes ---------------------------------------------------------------------
 
 // Checks in every call that it runs on the thread that made it, else EP_E_BROKEN. A wrong
 // destruction is logged. obs: t.
@@ -805,8 +802,7 @@ class MainThread {
   int64_t t_ = 0;
 };
 
-// ---- Required-v0
-// ---------------------------------------------------------------------------------
+// ---- Required-v0 -------------------------------------------------------------------------------
 
 // An option without a default. obs: its value.
 struct Required {
@@ -830,8 +826,7 @@ struct Required {
   void observe(const view& v) const { v.put(f.answer, c.answer); }
 };
 
-// ---- liars
-// ---------------------------------------------------------------------------------------
+// ---- liars -------------------------------------------------------------------------------------
 
 // Tasks that break a promise which no loader can see; a checker should find each. obs: float32[2]
 // within [-1, 1], info: t.

@@ -35,7 +35,7 @@ struct Columns {
     store.acquire(blocks);
     for (std::size_t i = 0; i < blocks.size(); ++i) data[i] = blocks[i]->data;
   }
-  // What a receiver took is null.
+  // What a receiver took is null, and so is all before acquire() and after it threw.
   void release() noexcept {
     for (Block*& block : blocks) {
       if (Block* mine = std::exchange(block, nullptr)) mine->store->release(mine);
@@ -47,10 +47,19 @@ class Batch {
  public:
   explicit Batch(const Plan& plan) : columns(plan.columns.size()), finals_(plan.columns.size()) {}
 
-  // Begins anew, with blocks from the store. Throws as BlockStore::acquire.
-  void open(BlockStore& store, std::uint32_t rows) {
+  // Begins anew, with blocks from the store: room for final rows too if `with_finals`, since a
+  // worker that needs it can't tell a user that there is no memory. Throws as BlockStore::acquire;
+  // then the batch is as after clear().
+  void open(BlockStore& store, std::uint32_t rows, bool with_finals) {
     columns.acquire(store);
-    store_ = &store;
+    if (with_finals) {
+      try {
+        finals_.acquire(store);
+      } catch (...) {
+        columns.release();
+        throw;
+      }
+    }
     claimed = 0;
     // Relaxed: the batch is handed to workers by a Lane's release, or under the pool's mutex.
     rows_.store(rows, std::memory_order_relaxed);
@@ -66,13 +75,16 @@ class Batch {
     failure.clear();
   }
 
-  std::uint32_t rows() const { return rows_.load(std::memory_order_acquire); }
+  // Relaxed: who asks made the batch, cut it or has it complete.
+  std::uint32_t rows() const { return rows_.load(std::memory_order_relaxed); }
 
   // Notes that `count` more rows are written. True for the one that completes the batch: each batch
   // once. Sequentially consistent, as is cut(): whichever of "finished grew" and "rows shrank"
   // comes second sees the other, so that an asynchronous batch that is cut short is completed by
   // its last writer or by the one who cuts, never by none. The ordering also releases the rows to
-  // who sees complete().
+  // who sees complete(). The one who does may send the batch off and open it anew before rows_ is
+  // read here, so a Batch must outlive the threads that finish rows of it; the answer is of no
+  // weight then.
   bool finish(std::uint32_t count) {
     const std::uint32_t finished = finished_.fetch_add(count, std::memory_order_seq_cst) + count;
     return finished == rows_.load(std::memory_order_seq_cst);
@@ -82,13 +94,10 @@ class Batch {
     return finished_.load(std::memory_order_seq_cst) == rows_.load(std::memory_order_seq_cst);
   }
 
-  // Autoreset::kSameStep: the row of columns in which the ended episode is kept. Any worker.
+  // Opened with finals: the row of columns in which the ended episode is kept. Any worker.
   Row final_row(std::uint32_t row) {
     const std::lock_guard lock(mutex_);
-    if (final_mask.empty()) {
-      finals_.acquire(*store_);
-      final_mask.assign(rows(), 0);
-    }
+    if (final_mask.empty()) final_mask.assign(claimable_, 0);
     final_mask[row] = 1;
     return {finals_.data, row};
   }
@@ -116,9 +125,8 @@ class Batch {
   // Written by every worker that finishes a chunk: on a line of its own.
   alignas(64) std::atomic<std::uint32_t> finished_{0};
   std::atomic<std::uint32_t> rows_{0};
-  alignas(64) std::mutex mutex_;  // of finals_, final_mask and faults while rows are written
+  alignas(64) std::mutex mutex_;  // of final_mask and faults while rows are written
   Columns finals_;
-  BlockStore* store_ = nullptr;
 };
 
 }  // namespace envpool::runtime

@@ -1,9 +1,12 @@
 // blocks.cpp - see blocks.hpp.
 #include "blocks.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "error.hpp"
 
@@ -12,19 +15,22 @@ namespace {
 
 constexpr std::align_val_t kAlignment{64};
 
+std::atomic<std::uint64_t> forks{0};
+
 }  // namespace
+
+std::uint64_t count_forks() {
+  // Relaxed, as the load: the child has one thread.
+  static const int registered =
+      pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
+  (void)registered;
+  return forks.load(std::memory_order_relaxed);
+}
 
 BlockStore::BlockStore(std::vector<std::size_t> column_bytes, std::size_t limit)
     : column_bytes_(std::move(column_bytes)), limit_(limit), free_(column_bytes_.size()) {}
 
-BlockStore::~BlockStore() {
-  for (auto& blocks : free_) {
-    for (Block* block : blocks) {
-      ::operator delete(block->data, kAlignment);
-      delete block;
-    }
-  }
-}
+BlockStore::~BlockStore() { trim(); }
 
 void BlockStore::acquire(std::span<Block*> blocks) {
   const std::lock_guard lock(mutex_);
@@ -32,7 +38,7 @@ void BlockStore::acquire(std::span<Block*> blocks) {
   try {
     for (; taken < blocks.size(); ++taken) blocks[taken] = take(taken);
   } catch (...) {
-    while (taken > 0) put_back(blocks[--taken]);
+    while (taken > 0) put_back(std::exchange(blocks[--taken], nullptr));
     throw;
   }
 }
@@ -41,6 +47,7 @@ Block* BlockStore::take(std::uint32_t column) {
   auto& free = free_[column];
   if (free.empty()) {
     const std::size_t bytes = std::max<std::size_t>(column_bytes_[column], 1);
+    if (retained_bytes() + bytes > limit_) trim();
     if (retained_bytes() + bytes > limit_) {
       throw Error(ErrorKind::kMemory,
                   "batches that are still referenced hold " + std::to_string(retained_bytes()) +
@@ -51,7 +58,7 @@ Block* BlockStore::take(std::uint32_t column) {
     free.reserve(free.capacity() + 1);
     auto block = std::make_unique<Block>(Block{nullptr, bytes, column, nullptr});
     block->data = static_cast<std::byte*>(::operator new(bytes, kAlignment));
-    retained_.fetch_add(bytes, std::memory_order_relaxed);
+    retained_.fetch_add(bytes, std::memory_order_relaxed);  // written under mutex_ only
     free.push_back(block.release());
   }
   Block* block = free.back();
@@ -65,7 +72,20 @@ void BlockStore::put_back(Block* block) noexcept {
   free_[block->column].push_back(block);
 }
 
+// Frees what nobody uses.
+void BlockStore::trim() noexcept {
+  for (auto& blocks : free_) {
+    for (Block* block : blocks) {
+      retained_.fetch_sub(block->bytes, std::memory_order_relaxed);
+      ::operator delete(block->data, kAlignment);
+      delete block;
+    }
+    blocks.clear();  // keeps its capacity: room for the blocks that are out
+  }
+}
+
 void BlockStore::release(Block* block) noexcept {
+  if (count_forks() != born_) return;
   const std::shared_ptr<BlockStore> self = std::move(block->store);  // we may be its last use
   const std::lock_guard lock(mutex_);
   put_back(block);

@@ -12,6 +12,10 @@
 
 namespace envpool::runtime {
 
+// How often this process is the child of a fork. There, a mutex that another thread held in the
+// parent stays locked for ever: what was made before the fork must be left alone. [any-thread]
+std::uint64_t count_forks();
+
 class BlockStore;
 
 // One column of one batch: `capacity` rows, 64-byte aligned. Owned by whoever got it from acquire()
@@ -28,15 +32,17 @@ struct Block {
 // filled once stays here for the next batch: steady state allocates nothing. [any-thread]
 class BlockStore : public std::enable_shared_from_this<BlockStore> {
  public:
-  // `limit` bounds the bytes of all blocks, out or free.
+  // `limit` bounds the bytes of all blocks, out or free; free ones make room for others.
   BlockStore(std::vector<std::size_t> column_bytes, std::size_t limit);
   ~BlockStore();
   BlockStore(const BlockStore&) = delete;
   BlockStore& operator=(const BlockStore&) = delete;
 
   // One block for each column, in order. Throws Error(kMemory) when the limit would be passed
-  // (then nothing was taken), saying how much is held and how it can be freed.
+  // (then nothing was taken, and all of `blocks` is null), saying how much is held and how it can
+  // be freed.
   void acquire(std::span<Block*> blocks);
+  // In a forked child the block is leaked.
   void release(Block* block) noexcept;
 
   std::size_t retained_bytes() const noexcept {
@@ -46,7 +52,9 @@ class BlockStore : public std::enable_shared_from_this<BlockStore> {
  private:
   Block* take(std::uint32_t column);
   void put_back(Block* block) noexcept;
+  void trim() noexcept;
 
+  const std::uint64_t born_ = count_forks();
   const std::vector<std::size_t> column_bytes_;
   const std::size_t limit_;
   std::mutex mutex_;

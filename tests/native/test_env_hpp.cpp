@@ -13,8 +13,7 @@ static int failures = 0;
 
 namespace {
 
-// ---- the host
-// --------------------------------------------------------------------------------------
+// ---- the host ----------------------------------------------------------------------------------
 
 std::string explained;
 
@@ -99,8 +98,7 @@ outcome step(const ep_task& t, void* env, std::int64_t action) {
   return o;
 }
 
-// ---- a task that uses what is tested
-// ---------------------------------------------------------------
+// ---- a task that uses what is tested -----------------------------------------------------------
 
 struct base_config {
   double rate = 0.5;
@@ -263,8 +261,7 @@ struct Careless {  // at_reset() without reset(const config &)
   void observe(const envpool::view&) const {}
 };
 
-// ---- tests
-// -----------------------------------------------------------------------------------------
+// ---- tests -------------------------------------------------------------------------------------
 
 const ep_task& task_named(const ep_plugin* p, std::string_view id) {
   for (std::uint32_t i = 0; i < p->task_count; ++i)

@@ -300,9 +300,12 @@ IS(EP_ANSI, 4);
 IS(EP_STATE_CLONE, 1);
 IS(EP_STATE_PERSIST, 2);
 
-/* The ids of extensions; 0 if they are what they were. */
+/* 0 if the ids of the extensions are what they were. */
 int main(void) {
-  return strcmp(EP_EXT_AGENTS, "envpool.agents/1") || strcmp(EP_EXT_BATCH, "envpool.batch/1") ||
-         strcmp(EP_EXT_PLACEMENT, "envpool.placement/1") ||
-         strcmp(EP_EXT_RENDER, "envpool.render/1") || strcmp(EP_EXT_STATE, "envpool.state/1");
+  const int same = strcmp(EP_EXT_AGENTS, "envpool.agents/1") == 0 &&
+                   strcmp(EP_EXT_BATCH, "envpool.batch/1") == 0 &&
+                   strcmp(EP_EXT_PLACEMENT, "envpool.placement/1") == 0 &&
+                   strcmp(EP_EXT_RENDER, "envpool.render/1") == 0 &&
+                   strcmp(EP_EXT_STATE, "envpool.state/1") == 0;
+  return same ? 0 : 1;
 }

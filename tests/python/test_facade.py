@@ -512,3 +512,82 @@ def test_nothing_is_left_behind() -> None:
     more_threads, more_fds, more_rss = play(180)
     assert (more_threads, more_fds) == (threads, fds)
     assert more_rss - rss < 8 * 2**20
+
+
+# ---- signals, forks, hangs: each in a process of its own ----
+
+START = """
+import os, signal, sys, threading, time
+import envpool_sdk
+envpool_sdk.load_plugin({path!r})
+"""
+
+
+def test_ctrl_c_while_waiting(plugins: Path, run_python: Callable[..., Any]) -> None:
+    done = run_python(
+        START.format(path=str(plugins / "kitchen_sink.so"))
+        + """
+env = envpool_sdk.make("Slow-v0", num_envs=40, num_threads=2, step_us=100_000.0)
+env.reset()
+threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+start = time.monotonic()
+try:
+    env.step([0] * 40)
+except KeyboardInterrupt:
+    assert time.monotonic() - start < 1.0
+    assert env.recv()[0].tolist() == [1] * 40  # nothing was lost
+    print("interrupted")
+"""
+    )
+    assert (done.stdout, done.returncode) == ("interrupted\n", 0), done.stderr
+
+
+def test_a_forked_child_gets_an_error(plugins: Path, run_python: Callable[..., Any]) -> None:
+    done = run_python(
+        START.format(path=str(plugins / "kitchen_sink.so"))
+        + """
+env = envpool_sdk.make("Slow-v0", num_envs=4, num_threads=2, step_us=100.0)
+env.reset()
+child = os.fork()
+if child == 0:
+    try:
+        env.step([0] * 4)
+    except Exception as error:
+        print(type(error).__name__, error, flush=True)
+        os._exit(7)
+    os._exit(8)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+assert env.step([0] * 4)[0].tolist() == [1] * 4
+# A pool made in the child works.
+child = os.fork()
+if child == 0:
+    other = envpool_sdk.make("Slow-v0", num_envs=4, num_threads=2, step_us=100.0)
+    other.reset()
+    os._exit(other.step([0] * 4)[0].tolist() == [1] * 4)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+"""
+    )
+    assert done.returncode == 0, done.stderr
+    assert "RuntimeError" in done.stdout
+    assert "fork" in done.stdout
+
+
+def test_an_env_that_hangs(plugins: Path, run_python: Callable[..., Any]) -> None:
+    start = time.monotonic()
+    done = run_python(
+        START.format(path=str(plugins / "kitchen_sink.so"))
+        + """
+env = envpool_sdk.make("Faulty-v0", num_envs=3, num_threads=2, fault="hang", at_step=2, env_id=1)
+env.reset()
+env.step([0] * 3)
+env.send([0] * 3)
+try:
+    env.recv(timeout=0.3)
+except TimeoutError as error:
+    print(error)
+env.close(timeout=0.3)
+"""
+    )
+    assert done.returncode == 0, done.stderr
+    assert "1" in done.stdout
+    assert time.monotonic() - start < 5

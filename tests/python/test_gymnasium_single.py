@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -12,6 +13,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import envpool_sdk
+from envpool_sdk import _native
 
 TASKS = [
     ("CartPole-v1", {}),
@@ -343,3 +345,20 @@ def test_specs_survive_json() -> None:
     again = gymnasium.envs.registration.EnvSpec.from_json(spec.to_json())
     assert gymnasium.make(again).observation_space.shape == (4,)
     assert gymnasium.make("envpool_sdk:envpool/CartPole-v1").spec.id == "envpool/CartPole-v1"
+
+
+def test_the_cartpoles_in_c_and_in_cpp_are_the_same_bit_for_bit(plugins: Path) -> None:
+    """By the native module: two plugins can't offer one id to envpool_sdk.make."""
+    pools = []
+    for name in ("cartpole_c", "cartpole_cpp"):
+        plugin = _native.Plugin(str(plugins / f"{name}.so"))
+        pools.append(_native.Pool(plugin, "CartPole-v1", [{}], num_envs=8, batch_size=8))
+    rng = np.random.default_rng(0)
+    for pool in pools:
+        pool.reset(None, np.arange(8, dtype=np.uint64))
+    rows = [pool.recv()[0] for pool in pools]
+    for _ in range(300):
+        for one, other in zip(*rows, strict=True):
+            np.testing.assert_array_equal(one, other, strict=True)
+        actions = (rng.integers(2, size=8),)
+        rows = [pool.step(actions)[0] for pool in pools]

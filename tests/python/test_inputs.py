@@ -41,6 +41,8 @@ import envpool_sdk
         ({"num_envs": 3, "seed": [1, 2]}, "seed 2 3"),
         ({"autoreset_mode": "Never"}, "autoreset_mode='Never' 'NextStep' 'SameStep' 'Disabled'"),
         ({"render_mode": "human"}, "render_mode='human' 'rgb_array'"),
+        ({"render_width": -1}, "render_width=-1 0"),
+        ({"render_camera_id": "top"}, "render_camera_id='top' integer"),
         ({"max_num_players": 2}, "max_num_players=2 1"),
         ({"gym_reset_return_info": False}, "gym_reset_return_info=False True"),
         ({"num_env": 3}, "'num_env' 'num_envs'"),
@@ -66,7 +68,7 @@ import envpool_sdk
     ids=str,
 )
 def test_make(arguments: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(words.split()[0])) as caught:
+    with pytest.raises((ValueError, TypeError), match=re.escape(words.split()[0])) as caught:
         envpool_sdk.make(**({"task_id": "CartPole-v1"} | arguments))
     for word in words.split():
         assert word in str(caught.value)

@@ -7,8 +7,10 @@ import os
 from collections.abc import Mapping
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from envpool_sdk.manifest import Manifest, TaskManifest
+if TYPE_CHECKING:
+    from envpool_sdk.manifest import Manifest
 
 _HERE = Path(__file__).resolve().parent
 
@@ -27,6 +29,9 @@ DEFAULTS = {
 
 def manifest() -> Manifest:
     """The entry point: the library, its tasks and where its files are."""
+    # Here, not above: importing envpool_sdk calls this function, so this module has to be complete by then.
+    from envpool_sdk.manifest import Manifest, TaskManifest
+
     rows = [line.split() for line in (_HERE / "games.txt").read_text().splitlines()]
     return Manifest(
         name="atari",

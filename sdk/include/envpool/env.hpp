@@ -58,13 +58,15 @@
 //
 //   static constexpr bool batch = true
 //       ext/batch.h: E is called in a tight loop. EP_FREE, single-agent, no lengths, no globals.
-//   void draw(const ep_image&) const; static constexpr size picture or void measure(ep_image&)
-//   const; static constexpr uint32_t formats (unsaid: RGB)
-//       ext/render.h
+//   void draw(const ep_image&)
+//       ext/render.h, with static constexpr size picture, or void measure(ep_image&) if there is a
+//       choice of sizes or cameras; static constexpr uint32_t formats (unsaid: RGB).
 //   template <class A> void state(A& a) { a(x, y, rng); }
-//       ext/state.h for both purposes; or, to write it by hand, void save(writer&, int32_t purpose)
-//       and void load(reader&, int32_t purpose), with static constexpr uint32_t state_purposes
-//       (unsaid: CLONE only). static constexpr uint32_t state_version (unsaid: 1).
+//       ext/state.h for both purposes. Which members it visits must not depend on their values; a
+//       bad state is then refused before anything changes. static constexpr uint32_t state_version
+//       (unsaid: 1) goes up when the members change.
+//   void save(writer&, int32_t purpose); void load(reader&, int32_t purpose)
+//       the same by hand, with static constexpr uint32_t state_purposes (unsaid: CLONE only).
 //   static const char* agent_name(uint32_t); maybe group_name(uint32_t) and uint32_t group_count
 //       ext/agents.h
 //
@@ -104,7 +106,7 @@
 
 namespace envpool {
 
-// ---- types ------------------------------------------------------------------------------------
+// ---- types -------------------------------------------------------------------------------------
 
 // An EP_FLOAT16 element, as its bits.
 struct half {
@@ -194,7 +196,7 @@ struct context : host {
   std::uint64_t env_id;  // for logs and error texts: must not influence the dynamics
 };
 
-// ---- fields -----------------------------------------------------------------------------------
+// ---- fields ------------------------------------------------------------------------------------
 
 // A pointer and a size; false if the host does not want these values.
 template <class T>
@@ -456,7 +458,7 @@ class spec {
   std::array<std::uint32_t, 5> count_{};
 };
 
-// ---- stepping ---------------------------------------------------------------------------------
+// ---- stepping ----------------------------------------------------------------------------------
 
 // The action. in[handle]: a scalar's value, a tensor's slice<const T> (of a ragged one: what is
 // there), a text's string_view. in.agent(i)[handle]: of agent i.
@@ -616,7 +618,7 @@ class results {
   const ep_result* raw_;
 };
 
-// ---- options ----------------------------------------------------------------------------------
+// ---- options -----------------------------------------------------------------------------------
 
 namespace detail {
 template <class T>
@@ -728,8 +730,7 @@ class options {
       r_->raw.choice_count = static_cast<std::uint32_t>(r_->choices.size());
       return *this;
     }
-    // The user must give it; it may be given anew to reset(const config&); describe() depends on
-    // it.
+    // The user must give it. Reset takes it anew. What describe() says depends on it.
     builder required() const { return flag(EP_OPTION_REQUIRED); }
     builder at_reset() const { return flag(EP_OPTION_AT_RESET); }
     builder shapes_spec() const { return flag(EP_OPTION_SHAPES_SPEC); }
@@ -867,7 +868,7 @@ struct size {
   std::uint32_t width, height;
 };
 
-// ---- glue: from a class to an ep_task -----------------------------------------------------------
+// ---- glue: from a class to an ep_task ----------------------------------------------------------
 
 namespace detail {
 
@@ -1261,8 +1262,8 @@ struct tasks_of {
 
 // Many tasks of one class. Entries is an std::array or C array with static storage (its length is
 // fixed, its contents need not be constant) of a type with a member `const char *id` and maybe
-// `doc`; E::describe() and E's constructor are given the task's entry. ENVPOOL_PLUGIN("atari",
-// "1.0.0", envpool::family<Atari, games>)
+// `doc`; E::describe() and E's constructor are given the task's entry:
+//   ENVPOOL_PLUGIN("atari", "1.0.0", envpool::family<Atari, games>)
 template <class E, const auto& Entries>
 struct family;
 

@@ -93,6 +93,8 @@ class EnvPool(gymnasium.Env[Any, Any]):
         """See `make`."""
         mode = making.autoreset(made.id, autoreset_mode)
         self.render_mode = making.render_mode(made, render_mode)
+        self._camera = making.camera(made.id, render_width, render_height, render_camera_id)
+        self._render_env_id = render_env_id
         ids = np.arange(making.integer(made.id, "num_envs", num_envs, least=1), dtype=np.int32)
         self._first_seeds = making.seeds_of(made.id, seed, ids)
         self._pool = made.open(
@@ -111,7 +113,6 @@ class EnvPool(gymnasium.Env[Any, Any]):
         self._ids = ids
         self._unstarted = np.ones(len(ids), np.bool_)
         self._all_started = False
-        self._render = (render_env_id, render_width, render_height, render_camera_id)
 
         native = self._pool.spec
         self.config: dict[str, Any] = {
@@ -321,8 +322,8 @@ class EnvPool(gymnasium.Env[Any, Any]):
         if self.render_mode is None:
             gymnasium.logger.warn(f"{self._setup.id}: render() needs render_mode='rgb_array'")
             return None
-        env_id, width, height, camera = self._render
-        ids = self._select(env_id if env_ids is None else env_ids)
+        ids = self._select(self._render_env_id if env_ids is None else env_ids)
+        width, height, camera = self._camera
         camera = camera if camera_id is None else camera_id
         return np.stack([self._pool.render(i, width, height, camera) for i in ids.tolist()])
 
@@ -496,6 +497,7 @@ def _gym_space(space: spaces.Space[Any]) -> Any:
         return gym.spaces.MultiBinary(space.n)
     if isinstance(space, spaces.Text):
         return gym.spaces.Text(space.max_length, min_length=space.min_length, charset=space.character_set)
-    if isinstance(space, spaces.MultiDiscrete) and not space.start.any():
-        return gym.spaces.MultiDiscrete(space.nvec, dtype=space.dtype.type)
-    raise ValueError(f"env_type='gym': gym has nothing like {space}: use env_type='gymnasium'")
+    assert isinstance(space, spaces.MultiDiscrete)  # there are no others; see envpool_sdk.spaces
+    if space.start.any():  # which gym's has not
+        return gym.spaces.Box(space.start, space.start + space.nvec - 1, space.shape, np.int64)
+    return gym.spaces.MultiDiscrete(space.nvec)

@@ -11,7 +11,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from envpool_sdk import registry
 from envpool_sdk._native import Plugin, PluginError, Pool, available_cpus
 
 if TYPE_CHECKING:
-    from envpool_sdk._native import OptionDict, SpecDict, TaskDict
+    from envpool_sdk._native import OptionDict, SpecDict, TaskDict, TransformsDict
 
 TRANSFORMS = frozenset(
     {
@@ -65,7 +65,7 @@ class Setup:
     task: TaskDict
     options: tuple[Mapping[str, Any], ...]
     """The plugin's options: for all envs alike, or for each one."""
-    transforms: Mapping[str, Any]
+    transforms: TransformsDict
 
     @classmethod
     def of(
@@ -113,7 +113,7 @@ class Setup:
                         " give it to make() itself"
                     )
                 each.append(plain | more)
-        return cls(id=task_id, plugin=plugin, task=task, options=tuple(each), transforms=transforms)
+        return cls(task_id, plugin, task, tuple(each), cast("TransformsDict", transforms))
 
     @property
     def renders(self) -> bool:
@@ -258,6 +258,15 @@ def render_mode(setup: Setup, mode: str | None) -> str | None:
         allowed = "None or 'rgb_array'" if setup.renders else "None: this task draws no pictures"
         raise ValueError(f"{setup.id}: render_mode={mode!r} must be {allowed}")
     return mode
+
+
+def camera(task_id: str, width: int, height: int, camera_id: int) -> tuple[int, int, int]:
+    """What Pool.render() takes, checked; else ValueError."""
+    return (
+        integer(task_id, "render_width", width, least=0),
+        integer(task_id, "render_height", height, least=0),
+        integer(task_id, "render_camera_id", camera_id, least=0),
+    )
 
 
 def metadata(setup: Setup, spec: SpecDict) -> dict[str, Any]:

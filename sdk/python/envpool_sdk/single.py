@@ -52,6 +52,7 @@ class Env(gymnasium.Env[Any, Any]):
         """
         made = Setup.of(type(self), task_id, options)
         self.render_mode = making.render_mode(made, render_mode)
+        self._camera = making.camera(task_id, render_width, render_height, render_camera_id)
         self._pool = made.open(
             self,
             num_envs=1,
@@ -63,7 +64,6 @@ class Env(gymnasium.Env[Any, Any]):
             reward_dtype="float64",
         )
         self._setup = made
-        self._camera = (render_width, render_height, render_camera_id)
         spec = self._pool.spec
         making.single_agent(task_id, spec)
         self.metadata = making.metadata(made, spec)

@@ -75,6 +75,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         made = Setup.of(type(self), task_id, options, env_kwargs)
         mode = making.autoreset(task_id, autoreset_mode)
         self.render_mode = making.render_mode(made, render_mode)
+        self._camera = making.camera(task_id, render_width, render_height, render_camera_id)
         if batch_size not in (0, num_envs):
             raise ValueError(
                 f"{task_id}: batch_size={batch_size} must be num_envs={num_envs} (or 0) here, for Gymnasium's vector"
@@ -94,7 +95,6 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             max_faults=max_faults,
         )
         self._setup = made
-        self._camera = (render_width, render_height, render_camera_id)
         spec = self._pool.spec
         making.single_agent(task_id, spec)
         self.num_envs = self._pool.num_envs

@@ -1,0 +1,170 @@
+"""Atari: 84x84 gray, INTER_AREA, frame skip 4, stack of 4, up to 30 no-ops, FIRE at resets where it exists, no sticky actions."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from .contender import Case, Contender, Loop, Split, Stepper, one_by_one, pool_loop, random_actions, vector_loop
+
+FRAMES_PER_STEP = 4
+
+# Rewards are clipped nowhere; every contender's names for the same settings.
+POOL = {
+    "img_height": 84,
+    "img_width": 84,
+    "gray_scale": True,
+    "frame_skip": FRAMES_PER_STEP,
+    "stack_num": 4,
+    "noop_max": 30,
+    "use_fire_reset": True,
+    "repeat_action_probability": 0.0,
+    "reward_clip": False,
+    "episodic_life": False,
+}
+ALE_VECTOR = {
+    "img_height": 84,
+    "img_width": 84,
+    "grayscale": True,
+    "frameskip": FRAMES_PER_STEP,
+    "stack_num": 4,
+    "noop_max": 30,
+    "use_fire_reset": True,
+    "repeat_action_probability": 0.0,
+    "reward_clipping": False,
+    "episodic_life": False,
+}
+PREPROCESSING = {"screen_size": 84, "grayscale_obs": True, "frame_skip": FRAMES_PER_STEP, "noop_max": 30}
+
+
+def task_id(game: str) -> str:
+    """space_invaders: SpaceInvaders-v5."""
+    return "".join(word.capitalize() for word in game.split("_")) + "-v5"
+
+
+# ---- contenders -------------------------------------------------------------
+
+
+def ours(case: Case) -> Stepper:
+    import envpool_sdk
+
+    if case.plugin:
+        envpool_sdk.load_plugin(case.plugin)
+    threads = {"num_threads": case.threads, "batch_size": case.batch_size}
+    return pool_loop(envpool_sdk.make(task_id(case.task), num_envs=case.num_envs, **threads, **POOL), case)
+
+
+def envpool(case: Case) -> Stepper:
+    import envpool
+
+    settings = {**POOL, "num_envs": case.num_envs, "batch_size": case.batch_size, "num_threads": case.threads}
+    env = envpool.make(task_id(case.task), env_type="gymnasium", use_inter_area_resize=True, **settings)
+    return pool_loop(env, case)
+
+
+def ale_vector(case: Case) -> Stepper:
+    from ale_py.vector_env import AtariVectorEnv
+
+    threads = {"num_threads": case.threads, "batch_size": case.batch_size}
+    env: Any = AtariVectorEnv(case.task, case.num_envs, **threads, **ALE_VECTOR)
+    if case.mode == "sync":
+        return vector_loop(env)
+
+    env.reset(seed=1)
+
+    def run(actions: Sequence[Any]) -> None:
+        for action in actions:
+            env.send(action)  # to the envs of the last batch
+            env.recv()
+
+    return Loop(run, random_actions(int(env.single_action_space.n), case.batch_size, "int32"), case.batch_size, env.close)
+
+
+def gymnasium_env(game: str) -> Any:
+    """One env with Gymnasium's standard preprocessing."""
+    import ale_py
+    import gymnasium
+
+    gymnasium.register_envs(ale_py)
+    env = gymnasium.make(f"ALE/{task_id(game)}", frameskip=1, repeat_action_probability=0.0, disable_env_checker=True)
+    return gymnasium.wrappers.FrameStackObservation(gymnasium.wrappers.AtariPreprocessing(env, **PREPROCESSING), 4)
+
+
+def gymnasium_async(case: Case) -> Stepper:
+    import ale_py  # noqa: F401 - missing packages shall be noticed here
+    import cv2  # noqa: F401
+    from gymnasium.vector import AsyncVectorEnv
+
+    return vector_loop(AsyncVectorEnv([partial(gymnasium_env, case.task)] * case.num_envs))
+
+
+def gymnasium_sync(case: Case) -> Stepper:
+    import ale_py  # noqa: F401
+    import cv2  # noqa: F401
+    from gymnasium.vector import SyncVectorEnv
+
+    return vector_loop(SyncVectorEnv([partial(gymnasium_env, case.task)] * case.num_envs))
+
+
+def bare_ale(game: str) -> Any:
+    """An emulator that has loaded the game."""
+    import ale_py
+
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    ale = ale_py.ALEInterface()
+    ale.setFloat("repeat_action_probability", 0.0)
+    ale.setInt("random_seed", 1)
+    ale.loadROM(ale_py.roms.get_rom_path(game))
+    return ale
+
+
+def bare_loop(game: str) -> Stepper:
+    """Steps one emulator, looks at nothing but the end of the game."""
+    ale = bare_ale(game)
+    actions = ale.getMinimalActionSet()
+    act, game_over = ale.act, ale.game_over
+
+    def step(action: Any) -> None:
+        if game_over():
+            ale.reset_game()
+        for _ in range(FRAMES_PER_STEP):
+            act(action)
+
+    chosen = [actions[i] for i in random_actions(len(actions), 1024, "int64")[0]]
+    return Loop(one_by_one(step), chosen, rows=1)
+
+
+def bare_loops(case: Case) -> Stepper:
+    import ale_py  # noqa: F401
+
+    return Split([partial(bare_loop, case.task)] * case.threads)
+
+
+BOTH = ("sync", "async")
+CONTENDERS = {
+    "ours": Contender("envpool-sdk", "own", "envpool-sdk", ours, BOTH),
+    "envpool": Contender("EnvPool", "peer", "envpool", envpool, BOTH),
+    "ale_vector": Contender("AtariVectorEnv of ale-py", "peer", "ale-py", ale_vector, BOTH),
+    "gymnasium_async": Contender("Gymnasium AsyncVectorEnv", "peer", "gymnasium", gymnasium_async, BOTH, threaded=False),
+    "gymnasium_sync": Contender("Gymnasium SyncVectorEnv", "peer", "gymnasium", gymnasium_sync, threaded=False),
+    "bare": Contender("bare loops, ale-py", "ceiling", "ale-py", bare_loops, BOTH),
+}
+
+
+# ---- cases ------------------------------------------------------------------
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--game", default="pong,breakout", help="ROM names (default: %(default)s)")
+    parser.add_argument("--num-envs", default="8,16", help="default: %(default)s")
+    parser.add_argument("--mode", default="sync,async", help="default: %(default)s")
+    parser.add_argument("--plugin", help="the library of our plugin, if envpool-atari is not installed")
+
+
+def cases(arguments: argparse.Namespace, threads: int) -> Iterator[Case]:
+    for game in arguments.game.split(","):
+        for num_envs in map(int, arguments.num_envs.split(",")):
+            for mode in arguments.mode.split(","):
+                yield Case("atari", game, mode, num_envs, threads, arguments.plugin)

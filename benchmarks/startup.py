@@ -1,0 +1,118 @@
+"""The time to start: making many Atari environments, and importing the package in a fresh interpreter."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from . import atari
+from .contender import Case, Contender, Split, Stepper
+
+FRAMES_PER_STEP = 1  # a step is here an environment made, or an import
+
+
+class Once:
+    """Does its work at the first play(), whatever the seconds."""
+
+    def __init__(self, work: Callable[[], Any], count: int) -> None:
+        self._work = work
+        self._count = count
+        self._kept: list[Any] = []
+
+    def play(self, seconds: float) -> int:
+        self._kept.append(self._work())
+        return self._count
+
+    def close(self) -> None:
+        for made in self._kept:
+            if hasattr(made, "close"):
+                made.close()
+
+
+# ---- making -----------------------------------------------------------------
+
+
+def ours(case: Case) -> Stepper:
+    import envpool_sdk
+
+    if case.plugin:
+        envpool_sdk.load_plugin(case.plugin)
+    task, settings = atari.task_id(case.task), {"num_envs": case.num_envs, "num_threads": case.threads}
+    return Once(lambda: envpool_sdk.make(task, **settings, **atari.POOL), case.num_envs)
+
+
+def envpool(case: Case) -> Stepper:
+    import envpool
+
+    task, settings = atari.task_id(case.task), {"num_envs": case.num_envs, "num_threads": case.threads}
+    return Once(lambda: envpool.make(task, env_type="gymnasium", **settings, **atari.POOL), case.num_envs)
+
+
+def ale_vector(case: Case) -> Stepper:
+    from ale_py.vector_env import AtariVectorEnv
+
+    return Once(
+        lambda: AtariVectorEnv(case.task, case.num_envs, num_threads=case.threads, **atari.ALE_VECTOR), case.num_envs
+    )
+
+
+def bare_loads(game: str, count: int) -> Stepper:
+    return Once(lambda: [atari.bare_ale(game) for _ in range(count)], count)
+
+
+def bare(case: Case) -> Stepper:
+    import ale_py  # noqa: F401
+
+    shares = [len(range(i, case.num_envs, case.threads)) for i in range(case.threads)]
+    return Split([partial(bare_loads, case.task, share) for share in shares])
+
+
+# ---- importing --------------------------------------------------------------
+
+
+def importing(module: str) -> Callable[[Case], Stepper]:
+    """A fresh interpreter that does nothing but import it."""
+    command = [sys.executable, "-c", f"import {module}"]
+
+    def make(case: Case) -> Stepper:
+        first = subprocess.run(command, capture_output=True, text=True, check=False)
+        if first.returncode:
+            raise ImportError(first.stderr.splitlines()[-1])
+        return Once(lambda: subprocess.run(command, check=True, capture_output=True), 1)
+
+    return make
+
+
+MAKE, IMPORT = ("make",), ("import",)
+CONTENDERS = {
+    "ours": Contender("envpool-sdk", "own", "envpool-sdk", ours, MAKE),
+    "envpool": Contender("EnvPool", "peer", "envpool", envpool, MAKE),
+    "ale_vector": Contender("AtariVectorEnv of ale-py", "peer", "ale-py", ale_vector, MAKE),
+    "bare": Contender("bare loadROM, ale-py", "ceiling", "ale-py", bare, MAKE),
+    "import_ours": Contender(
+        "import envpool_sdk", "own", "envpool-sdk", importing("envpool_sdk"), IMPORT, threaded=False
+    ),
+    "import_envpool": Contender("import envpool", "peer", "envpool", importing("envpool"), IMPORT, threaded=False),
+    "import_gymnasium": Contender(
+        "import gymnasium", "peer", "gymnasium", importing("gymnasium"), IMPORT, threaded=False
+    ),
+    "import_numpy": Contender("import numpy", "peer", "numpy", importing("numpy"), IMPORT, threaded=False),
+    "import_nothing": Contender("no import", "ceiling", None, importing("sys"), IMPORT, threaded=False),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--game", default="pong", help="a ROM name (default: %(default)s)")
+    parser.add_argument("--num-envs", default=256, type=int, help="default: %(default)s")
+    parser.add_argument("--mode", default="make,import", help="default: %(default)s")
+    parser.add_argument("--plugin", help="the library of our plugin, if envpool-atari is not installed")
+
+
+def cases(arguments: argparse.Namespace, threads: int) -> Iterator[Case]:
+    for mode in arguments.mode.split(","):
+        count, task = (arguments.num_envs, arguments.game) if mode == "make" else (1, "Python")
+        yield Case("startup", task, mode, count, threads, arguments.plugin)

@@ -1,0 +1,76 @@
+"""The process that a contender lives in, so that contenders don't disturb each other and may use other interpreters.
+
+It reads JSON lines and answers each with one: first what to make, then how long to play. Between two lines it sleeps.
+The end of its input ends it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
+from time import clock_gettime, perf_counter, process_time
+from typing import Any
+
+from .contender import Case, contenders
+
+
+def main() -> None:
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # engines that greet on the standard output greet on the standard error instead
+
+    def answer(**values: Any) -> None:
+        answers.write(json.dumps(values) + "\n")
+
+    request = json.loads(sys.stdin.readline())
+    contender = contenders(request["case"]["family"])[request["contender"]]
+    try:
+        stepper = contender.make(Case(**request["case"]))
+    except ImportError as error:
+        return answer(missing=str(error))
+    except Exception as error:
+        return answer(failed=f"{type(error).__name__}: {error}")
+    answer(version=version_of(contender.package), cpu_clock=cpu_seconds())
+
+    for line in sys.stdin:
+        cpu, begin = cpu_seconds(), perf_counter()
+        steps = stepper.play(json.loads(line))
+        wall, cpu_clock = perf_counter() - begin, cpu_seconds()
+        answer(steps=steps, wall=wall, cpu=cpu_clock - cpu, cpu_before=cpu)
+    stepper.close()
+
+
+def cpu_seconds() -> float:
+    """CPU time of this process and all that came from it, ended or not."""
+    ended = getrusage(RUSAGE_CHILDREN)
+    living = 0.0
+    for pid in descendants(os.getpid()):
+        try:
+            living += clock_gettime((~pid << 3) | 2)  # the clock of a process, as clock_getcpuclockid(3) makes it
+        except OSError:  # it has just ended
+            continue
+    return process_time() + ended.ru_utime + ended.ru_stime + living
+
+
+def descendants(pid: int) -> list[int]:
+    """The living children of a process, their children and so on."""
+    found = []
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in map(int, path.read_text().split()):
+            found += [child, *descendants(child)]
+    return found
+
+
+def version_of(package: str | None) -> str:
+    """The installed version; empty if there is none, as with a source tree."""
+    try:
+        return version(package) if package else ""
+    except PackageNotFoundError:
+        return ""
+
+
+if __name__ == "__main__":
+    main()
