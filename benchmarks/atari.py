@@ -12,7 +12,7 @@ from .contender import Case, Contender, Loop, Split, Stepper, one_by_one, pool_l
 FRAMES_PER_STEP = 4
 
 # Rewards are clipped nowhere; every contender's names for the same settings.
-POOL = {
+POOL: dict[str, Any] = {
     "img_height": 84,
     "img_width": 84,
     "gray_scale": True,
@@ -24,7 +24,7 @@ POOL = {
     "reward_clip": False,
     "episodic_life": False,
 }
-ALE_VECTOR = {
+ALE_VECTOR: dict[str, Any] = {
     "img_height": 84,
     "img_width": 84,
     "grayscale": True,
@@ -36,7 +36,12 @@ ALE_VECTOR = {
     "reward_clipping": False,
     "episodic_life": False,
 }
-PREPROCESSING = {"screen_size": 84, "grayscale_obs": True, "frame_skip": FRAMES_PER_STEP, "noop_max": 30}
+PREPROCESSING: dict[str, Any] = {
+    "screen_size": 84,
+    "grayscale_obs": True,
+    "frame_skip": FRAMES_PER_STEP,
+    "noop_max": 30,
+}
 
 
 def task_id(game: str) -> str:
@@ -52,7 +57,7 @@ def ours(case: Case) -> Stepper:
 
     if case.plugin:
         envpool_sdk.load_plugin(case.plugin)
-    threads = {"num_threads": case.threads, "batch_size": case.batch_size}
+    threads: dict[str, Any] = {"num_threads": case.threads, "batch_size": case.batch_size}
     return pool_loop(envpool_sdk.make(task_id(case.task), num_envs=case.num_envs, **threads, **POOL), case)
 
 
@@ -67,7 +72,7 @@ def envpool(case: Case) -> Stepper:
 def ale_vector(case: Case) -> Stepper:
     from ale_py.vector_env import AtariVectorEnv
 
-    threads = {"num_threads": case.threads, "batch_size": case.batch_size}
+    threads: dict[str, Any] = {"num_threads": case.threads, "batch_size": case.batch_size}
     env: Any = AtariVectorEnv(case.task, case.num_envs, **threads, **ALE_VECTOR)
     if case.mode == "sync":
         return vector_loop(env)
@@ -79,7 +84,9 @@ def ale_vector(case: Case) -> Stepper:
             env.send(action)  # to the envs of the last batch
             env.recv()
 
-    return Loop(run, random_actions(int(env.single_action_space.n), case.batch_size, "int32"), case.batch_size, env.close)
+    return Loop(
+        run, random_actions(int(env.single_action_space.n), case.batch_size, "int32"), case.batch_size, env.close
+    )
 
 
 def gymnasium_env(game: str) -> Any:
@@ -93,7 +100,7 @@ def gymnasium_env(game: str) -> Any:
 
 
 def gymnasium_async(case: Case) -> Stepper:
-    import ale_py  # noqa: F401 - missing packages shall be noticed here
+    import ale_py  # noqa: F401 - a missing package shall be noticed here
     import cv2  # noqa: F401
     from gymnasium.vector import AsyncVectorEnv
 
@@ -116,7 +123,8 @@ def bare_ale(game: str) -> Any:
     ale = ale_py.ALEInterface()
     ale.setFloat("repeat_action_probability", 0.0)
     ale.setInt("random_seed", 1)
-    ale.loadROM(ale_py.roms.get_rom_path(game))
+    rom: Any = ale_py.roms.get_rom_path(game)
+    ale.loadROM(rom)
     return ale
 
 
@@ -137,7 +145,7 @@ def bare_loop(game: str) -> Stepper:
 
 
 def bare_loops(case: Case) -> Stepper:
-    import ale_py  # noqa: F401
+    import ale_py  # noqa: F401 - a missing package shall be noticed here
 
     return Split([partial(bare_loop, case.task)] * case.threads)
 
@@ -147,7 +155,9 @@ CONTENDERS = {
     "ours": Contender("envpool-sdk", "own", "envpool-sdk", ours, BOTH),
     "envpool": Contender("EnvPool", "peer", "envpool", envpool, BOTH),
     "ale_vector": Contender("AtariVectorEnv of ale-py", "peer", "ale-py", ale_vector, BOTH),
-    "gymnasium_async": Contender("Gymnasium AsyncVectorEnv", "peer", "gymnasium", gymnasium_async, BOTH, threaded=False),
+    "gymnasium_async": Contender(
+        "Gymnasium AsyncVectorEnv", "peer", "gymnasium", gymnasium_async, BOTH, threaded=False
+    ),
     "gymnasium_sync": Contender("Gymnasium SyncVectorEnv", "peer", "gymnasium", gymnasium_sync, threaded=False),
     "bare": Contender("bare loops, ale-py", "ceiling", "ale-py", bare_loops, BOTH),
 }

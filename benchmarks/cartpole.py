@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from typing import Any
 
 from .contender import Case, Contender, Stepper, pool_loop, vector_loop
 
@@ -23,7 +24,7 @@ def ours(case: Case) -> Stepper:
     import envpool_sdk
 
     load_ours(case)
-    settings = {"num_envs": case.num_envs, "batch_size": case.batch_size, "num_threads": case.threads}
+    settings: dict[str, Any] = {"num_envs": case.num_envs, "batch_size": case.batch_size, "num_threads": case.threads}
     return pool_loop(envpool_sdk.make(TASK, max_episode_steps=500, **settings), case)
 
 
@@ -37,14 +38,14 @@ def ours_make_vec(case: Case) -> Stepper:
 def envpool(case: Case) -> Stepper:
     import envpool
 
-    settings = {"num_envs": case.num_envs, "batch_size": case.batch_size, "num_threads": case.threads}
+    settings: dict[str, Any] = {"num_envs": case.num_envs, "batch_size": case.batch_size, "num_threads": case.threads}
     return pool_loop(envpool.make(TASK, env_type="gymnasium", **settings), case)
 
 
 def gymnasium_sync(case: Case) -> Stepper:
     import gymnasium
 
-    def make() -> gymnasium.Env:  # type: ignore[type-arg]
+    def make() -> gymnasium.Env[Any, Any]:
         return gymnasium.make(TASK, disable_env_checker=True)
 
     return vector_loop(gymnasium.vector.SyncVectorEnv([make] * case.num_envs))
@@ -79,5 +80,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def cases(arguments: argparse.Namespace, threads: int) -> Iterator[Case]:
     for num_envs in map(int, arguments.num_envs.split(",")):
-        for mode in arguments.mode.split(","):
+        for mode in arguments.mode.split(",") if num_envs > 1 else ["sync"]:
             yield Case("cartpole", TASK, mode, num_envs, threads, arguments.plugin)

@@ -28,7 +28,8 @@ class Case:
     """The module that has its contenders."""
     task: str
     mode: str
-    """"sync": all envs are stepped by each call. "async": calls give the first half of the envs that are ready."""
+    """sync: all envs are stepped by each call. async: a call gives the half of the envs that is ready first. make and
+    import: see `startup`."""
     num_envs: int
     threads: int
     plugin: str | None = None
@@ -37,6 +38,11 @@ class Case:
     @property
     def batch_size(self) -> int:
         return max(1, self.num_envs // 2) if self.mode == "async" else self.num_envs
+
+    @property
+    def once(self) -> bool:
+        """Whether a contender can play but one round, and none to warm up."""
+        return self.mode in ("make", "import")
 
 
 class Stepper(Protocol):
@@ -58,7 +64,7 @@ class Contender:
     package: str | None
     """The distribution whose version is reported."""
     make: Callable[[Case], Stepper]
-    """Raises ImportError if a package is missing."""
+    """Raises ModuleNotFoundError if a package is not installed."""
     modes: tuple[str, ...] = ("sync",)
     threaded: bool = True
     """Whether it obeys the number of threads; the others are measured once."""
@@ -87,7 +93,11 @@ class Loop:
     """Calls the environments with ready-made actions, over and over."""
 
     def __init__(
-        self, run: Callable[[Sequence[Any]], None], actions: list[Any], rows: int, close: Callable[[], Any] | None = None
+        self,
+        run: Callable[[Sequence[Any]], None],
+        actions: list[Any],
+        rows: int,
+        close: Callable[[], Any] | None = None,
     ) -> None:
         """Args:
         run: makes one call for each action.

@@ -41,15 +41,15 @@ def ours(case: Case) -> Stepper:
 
     if case.plugin:
         envpool_sdk.load_plugin(case.plugin)
-    task, settings = atari.task_id(case.task), {"num_envs": case.num_envs, "num_threads": case.threads}
-    return Once(lambda: envpool_sdk.make(task, **settings, **atari.POOL), case.num_envs)
+    settings: dict[str, Any] = {"num_envs": case.num_envs, "num_threads": case.threads, **atari.POOL}
+    return Once(lambda: envpool_sdk.make(atari.task_id(case.task), **settings), case.num_envs)
 
 
 def envpool(case: Case) -> Stepper:
     import envpool
 
-    task, settings = atari.task_id(case.task), {"num_envs": case.num_envs, "num_threads": case.threads}
-    return Once(lambda: envpool.make(task, env_type="gymnasium", **settings, **atari.POOL), case.num_envs)
+    settings: dict[str, Any] = {"num_envs": case.num_envs, "num_threads": case.threads, **atari.POOL}
+    return Once(lambda: envpool.make(atari.task_id(case.task), env_type="gymnasium", **settings), case.num_envs)
 
 
 def ale_vector(case: Case) -> Stepper:
@@ -61,11 +61,13 @@ def ale_vector(case: Case) -> Stepper:
 
 
 def bare_loads(game: str, count: int) -> Stepper:
+    import ale_py  # noqa: F401 - before the clock runs
+
     return Once(lambda: [atari.bare_ale(game) for _ in range(count)], count)
 
 
 def bare(case: Case) -> Stepper:
-    import ale_py  # noqa: F401
+    import ale_py  # noqa: F401 - a missing package shall be noticed here
 
     shares = [len(range(i, case.num_envs, case.threads)) for i in range(case.threads)]
     return Split([partial(bare_loads, case.task, share) for share in shares])
@@ -81,7 +83,8 @@ def importing(module: str) -> Callable[[Case], Stepper]:
     def make(case: Case) -> Stepper:
         first = subprocess.run(command, capture_output=True, text=True, check=False)
         if first.returncode:
-            raise ImportError(first.stderr.splitlines()[-1])
+            error, _, text = first.stderr.splitlines()[-1].partition(": ")
+            raise ModuleNotFoundError(text) if error == "ModuleNotFoundError" else ImportError(text)
         return Once(lambda: subprocess.run(command, check=True, capture_output=True), 1)
 
     return make

@@ -17,6 +17,8 @@ from typing import Any
 
 from .contender import Case, contenders
 
+NOT_INSTALLED = "not installed"
+
 
 def main() -> None:
     answers = os.fdopen(os.dup(1), "w", buffering=1)
@@ -29,17 +31,19 @@ def main() -> None:
     contender = contenders(request["case"]["family"])[request["contender"]]
     try:
         stepper = contender.make(Case(**request["case"]))
-    except ImportError as error:
-        return answer(missing=str(error))
+    except ModuleNotFoundError as error:
+        answer(error=f"{NOT_INSTALLED}: {error}")
+        return
     except Exception as error:
-        return answer(failed=f"{type(error).__name__}: {error}")
-    answer(version=version_of(contender.package), cpu_clock=cpu_seconds())
+        answer(error=f"failed: {type(error).__name__}: {error}")
+        return
+    answer(version=version_of(contender.package))
 
     for line in sys.stdin:
         cpu, begin = cpu_seconds(), perf_counter()
         steps = stepper.play(json.loads(line))
         wall, cpu_clock = perf_counter() - begin, cpu_seconds()
-        answer(steps=steps, wall=wall, cpu=cpu_clock - cpu, cpu_before=cpu)
+        answer(steps=steps, wall=wall, cpu=cpu_clock - cpu, cpu_clock=cpu_clock)
     stepper.close()
 
 
@@ -65,11 +69,13 @@ def descendants(pid: int) -> list[int]:
 
 
 def version_of(package: str | None) -> str:
-    """The installed version; empty if there is none, as with a source tree."""
-    try:
-        return version(package) if package else ""
-    except PackageNotFoundError:
+    """The version of a distribution, or of the module of its name if that comes from a source tree."""
+    if package is None:
         return ""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return getattr(sys.modules.get(package.replace("-", "_")), "__version__", "")
 
 
 if __name__ == "__main__":

@@ -8,8 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import envpool_sdk
 import pytest
+
+import envpool_sdk
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -52,7 +53,9 @@ def test_program_runs(program: str, built: Path) -> None:
 def test_plugin_exports_only_its_entry(built: Path) -> None:
     if shutil.which("nm") is None:
         pytest.skip("there is no nm (binutils)")
-    listing = subprocess.run(["nm", "-D", "--defined-only", built / "walk.so"], capture_output=True, text=True, check=True)
+    listing = subprocess.run(
+        ["nm", "-D", "--defined-only", built / "walk.so"], capture_output=True, text=True, check=True
+    )
     assert [line.split()[-1] for line in listing.stdout.splitlines()] == ["envpool_plugin_v1"]
 
 

@@ -96,7 +96,16 @@ Actions::Actions(const Plan& plan, std::uint32_t num_envs) : plan_(plan) {
 }
 
 void Actions::check(std::span<const ActionRows> sent, std::span<const std::uint32_t> ids) const {
+  within(plan_.task.id, [&] { check_fields(sent, ids); });
+}
+
+void Actions::check_fields(std::span<const ActionRows> sent,
+                           std::span<const std::uint32_t> ids) const {
   static constexpr std::int64_t kBinary[] = {2};
+  if (sent.size() != fields_.size()) {
+    throw Error(ErrorKind::kValue, std::to_string(sent.size()) + " action fields given, allowed: " +
+                                       std::to_string(fields_.size()));
+  }
   for (std::size_t i = 0; i < fields_.size(); ++i) {
     const Field& field = plan_.source.action[i];
     const std::size_t elements = field.count() * field.agents(plan_.agents);

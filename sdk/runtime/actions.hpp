@@ -41,6 +41,8 @@ class Actions {
     std::size_t lengths_a_row;  // 0: none
   };
 
+  void check_fields(std::span<const ActionRows> sent, std::span<const std::uint32_t> ids) const;
+
   const Plan& plan_;
   std::vector<Storage> fields_;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -62,8 +63,7 @@ class Batch {
     }
     claimed = 0;
     // Relaxed: the batch is handed to workers by a Lane's release, or under the pool's mutex.
-    rows_.store(rows, std::memory_order_relaxed);
-    finished_.store(0, std::memory_order_relaxed);
+    state_.store(std::uint64_t{rows} << 32, std::memory_order_relaxed);
   }
 
   // For the next use. The receiver has what it wants.
@@ -75,29 +75,29 @@ class Batch {
     failure.clear();
   }
 
-  // Relaxed: who asks made the batch, cut it or has it complete.
-  std::uint32_t rows() const { return rows_.load(std::memory_order_relaxed); }
+  // Relaxed: only open() and cut() change it, and the pool's mutex orders those.
+  std::uint32_t rows() const {
+    return static_cast<std::uint32_t>(state_.load(std::memory_order_relaxed) >> 32);
+  }
 
-  // Notes that `count` more rows are written. True for the one that completes the batch: each batch
-  // once. Sequentially consistent, as is cut(): whichever of "finished grew" and "rows shrank"
-  // comes second sees the other, so that an asynchronous batch that is cut short is completed by
-  // its last writer or by the one who cuts, never by none. The ordering also releases the rows to
-  // who sees complete(). The one who does may send the batch off and open it anew before rows_ is
-  // read here, so a Batch must outlive the threads that finish rows of it; the answer is of no
-  // weight then.
+  // Notes that `count` more rows are written; then the batch may be gone. True for the one that
+  // completes the batch. Rows and finished ones are one atomic, so that an asynchronous batch that
+  // is cut short is completed by its last writer or by the one who cuts, never by none.
   bool finish(std::uint32_t count) {
-    const std::uint32_t finished = finished_.fetch_add(count, std::memory_order_seq_cst) + count;
-    return finished == rows_.load(std::memory_order_seq_cst);
+    // Release the rows written, to who acquires them in complete().
+    return all(state_.fetch_add(count, std::memory_order_acq_rel) + count);
   }
-  void cut(std::uint32_t rows) { rows_.store(rows, std::memory_order_seq_cst); }
-  bool complete() const {
-    return finished_.load(std::memory_order_seq_cst) == rows_.load(std::memory_order_seq_cst);
+  // By one thread at a time: complete() tells whether that was all.
+  void cut(std::uint32_t rows_left) {
+    // A read-modify-write: what finish() released stays released.
+    state_.fetch_sub(std::uint64_t{rows() - rows_left} << 32, std::memory_order_acq_rel);
   }
+  bool complete() const { return all(state_.load(std::memory_order_acquire)); }
 
   // Opened with finals: the row of columns in which the ended episode is kept. Any worker.
   Row final_row(std::uint32_t row) {
     const std::lock_guard lock(mutex_);
-    if (final_mask.empty()) final_mask.assign(claimable_, 0);
+    if (final_mask.empty()) final_mask.assign(rows(), 0);
     final_mask[row] = 1;
     return {finals_.data, row};
   }
@@ -122,9 +122,13 @@ class Batch {
   std::string failure;  // not empty: a first reset failed, the rows are of no use
 
  private:
-  // Written by every worker that finishes a chunk: on a line of its own.
-  alignas(64) std::atomic<std::uint32_t> finished_{0};
-  std::atomic<std::uint32_t> rows_{0};
+  static bool all(std::uint64_t state) {
+    return (state >> 32) == static_cast<std::uint32_t>(state);
+  }
+
+  // Rows in the upper half, how many of them are finished in the lower one. Written by every worker
+  // that finishes a chunk: on a line of its own.
+  alignas(64) std::atomic<std::uint64_t> state_{0};
   alignas(64) std::mutex mutex_;  // of final_mask and faults while rows are written
   Columns finals_;
 };

@@ -19,6 +19,8 @@ void put(const Plan& plan, const Row& row, std::uint32_t column, std::size_t age
   std::memcpy(row.at(plan, column) + agent * sizeof(T), &value, sizeof(T));
 }
 
+constexpr std::uint32_t kMostPixels = 1 << 16;  // of a picture, along a side
+
 double sign(double value) { return static_cast<double>((value > 0) - (value < 0)); }
 
 // The seed of an env that is made anew: it must not play its past again.
@@ -96,6 +98,7 @@ bool Env::create() {
 void Env::destroy() noexcept {
   if (handle_) plan_.task.destroy(handle_);
   handle_ = nullptr;
+  begun_ = false;
 }
 
 // Ends the episode for a failure of the plugin, and keeps its text.
@@ -107,6 +110,14 @@ void Env::fail(ep_status status, const char* call, const std::string& why) {
   std::fill(terminated_.begin(), terminated_.end(), std::uint8_t{0});
   std::fill(truncated_.begin(), truncated_.end(), std::uint8_t{1});
   if (status == EP_E_BROKEN) destroy();
+}
+
+// For a call that no row tells of: makes the Error, and ends an env that broke.
+Error Env::refusal(ErrorKind kind, ep_status status, const std::string& call) {
+  const std::string why = take_explanation(status);
+  if (status == EP_E_BROKEN) fail(status, call.c_str(), why);
+  return Error(
+      kind, std::string(plan_.task.id) + ", env " + std::to_string(id_) + ": " + call + ": " + why);
 }
 
 bool Env::check(ep_status status, const char* call) {
@@ -127,22 +138,16 @@ void Env::clear_outcome() {
 }
 
 void Env::reset(std::optional<std::uint64_t> seed, const Options* at_reset, Scratch& scratch) {
-  begin(seed, false, at_reset ? *at_reset : at_reset_, scratch);
-}
-
-void Env::autoreset(Scratch& scratch) {
-  const bool go_on = life_over_ && !game_over_ &&
+  const bool go_on = life_over_ && !game_over_ && !seed && !at_reset &&
                      plan_.settings.transforms.life_loss_reset == LifeLossReset::kContinue;
-  begin(std::nullopt, go_on, at_reset_, scratch);
+  begin(seed, go_on, at_reset ? *at_reset : at_reset_, scratch);
 }
 
 void Env::begin(std::optional<std::uint64_t> seed, bool go_on, const Options& at_reset,
                 Scratch& scratch) {
   clear_outcome();
-  if (!handle_) {
-    if (!create()) return;
-    if (!seed) seed = respawn_seed(seed_, id_, ++respawns_);
-  }
+  if (!handle_ && !create()) return;
+  if (!begun_ && !seed) seed = respawn_seed(seed_, id_, ++respawns_);
   if (seed) {
     seed_ = *seed;
     noop_generator_.seed(static_cast<std::uint32_t>(*seed));
@@ -170,7 +175,9 @@ bool Env::reset_handle(std::optional<std::uint64_t> seed, const Options& at_rese
   how.options = at_reset.values().data();
   how.option_count = static_cast<std::uint32_t>(at_reset.values().size());
   std::fill(alive_.begin(), alive_.end(), std::uint8_t{1});
-  return check(plan_.task.reset(handle_, &how), "reset");
+  if (!check(plan_.task.reset(handle_, &how), "reset")) return false;
+  begun_ = true;
+  return true;
 }
 
 // The no-ops and FIRE after a reset, one frame each.
@@ -223,7 +230,8 @@ void Env::step(std::span<const void* const> action, std::span<const std::uint32_
                Scratch& scratch) {
   clear_outcome();
   if (!repeat_action(action, lengths, scratch)) return;
-  ++elapsed_;
+  if (elapsed_ < std::numeric_limits<std::int32_t>::max())
+    ++elapsed_;  // no limit: it may get there
   for (std::uint32_t agent = 0; agent < plan_.agents; ++agent) return_[agent] += reward_[agent];
   game_over_ = episode_over_;
   if (life_over_) {
@@ -361,7 +369,7 @@ void Env::push_frames(const std::uint8_t* newest, const std::uint8_t* before, Fi
         }
       }
     }
-    if (!frames.pooled.empty() && fill == Fill::kAll) {
+    if (!frames.pooled.empty()) {  // LastFrame::kStale: this is what a reset shows
       image.convert(newest, frames.pooled.data(), scratch.image.data());
       std::fill(frames.before.begin(), frames.before.end(), std::uint8_t{0});
     }
@@ -413,7 +421,7 @@ void Env::write(const Row& row, Scratch& scratch) {
 
 // Asks the plugin for all fields but transformed images, straight into the row.
 bool Env::write_fields(const Row& row, Scratch& scratch) {
-  if (!handle_) return false;
+  if (!begun_) return false;
   const auto aim = [&](const std::vector<Target>& targets, std::vector<void*>& to,
                        std::vector<std::uint32_t*>& lengths) {
     for (std::size_t i = 0; i < targets.size(); ++i) {
@@ -524,7 +532,7 @@ Env::Picture Env::render(std::uint32_t width, std::uint32_t height, std::uint32_
   if (!render || !(render->formats & (1u << EP_RGB8))) {
     throw Error(ErrorKind::kValue, who + "this task can't render RGB pictures");
   }
-  if (!handle_) throw Error(ErrorKind::kRuntime, who + "broken, reset it before rendering");
+  if (!begun_) throw Error(ErrorKind::kRuntime, who + "reset it before rendering");
   ep_image image{};
   image.size = sizeof image;
   image.format = EP_RGB8;
@@ -532,17 +540,22 @@ Env::Picture Env::render(std::uint32_t width, std::uint32_t height, std::uint32_
   image.height = height;
   image.camera = camera;
   if (const ep_status status = render->measure(handle_, &image)) {
-    throw Error(status == EP_E_ARGUMENT ? ErrorKind::kValue : ErrorKind::kRuntime,
-                who + "render(width=" + std::to_string(width) +
-                    ", height=" + std::to_string(height) + ", camera=" + std::to_string(camera) +
-                    "): " + take_explanation(status));
+    throw refusal(status == EP_E_ARGUMENT ? ErrorKind::kValue : ErrorKind::kRuntime, status,
+                  "render(width=" + std::to_string(width) + ", height=" + std::to_string(height) +
+                      ", camera=" + std::to_string(camera) + ")");
+  }
+  if (image.width == 0 || image.height == 0 || image.width > kMostPixels ||
+      image.height > kMostPixels) {
+    throw Error(ErrorKind::kValue, who + "render: width=" + std::to_string(image.width) +
+                                       ", height=" + std::to_string(image.height) +
+                                       ", allowed: 1 .. " + std::to_string(kMostPixels));
   }
   Picture picture{image.width, image.height, {}};
   image.row_bytes = std::uint64_t{3} * image.width;
   picture.pixels.resize(image.row_bytes * image.height);
   image.pixels = picture.pixels.data();
   if (const ep_status status = render->draw(handle_, &image)) {
-    throw Error(ErrorKind::kRuntime, who + "render: " + take_explanation(status));
+    throw refusal(ErrorKind::kRuntime, status, "render");
   }
   return picture;
 }

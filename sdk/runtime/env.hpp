@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "error.hpp"
 #include "plan.hpp"
 
 namespace envpool::runtime {
@@ -50,12 +51,12 @@ class Env {
   // On the thread that may do so; also done by the destructor. Twice is safe.
   void destroy() noexcept;
 
-  // Begins an episode as the user asked; at_reset may be null.
+  // Begins an episode. No seed: the env goes on with its generator. at_reset: null for the options
+  // that the env was made with. With neither, a game that only lost a life may go on, see
+  // LifeLossReset.
   void reset(std::optional<std::uint64_t> seed, const Options* at_reset, Scratch& scratch);
-  // Goes on to the next episode by itself.
-  void autoreset(Scratch& scratch);
   // Advances by one step of the user's: action and lengths hold one pointer a field (lengths:
-  // nullptr unless the field has them). Call autoreset() instead when over().
+  // nullptr unless the field has them). Call reset() instead when over().
   void step(std::span<const void* const> action, std::span<const std::uint32_t* const> lengths,
             Scratch& scratch);
 
@@ -106,6 +107,7 @@ class Env {
   void adopt(Env&& other);
   void apply_limit();
   void fail(ep_status status, const char* call, const std::string& why);
+  Error refusal(ErrorKind kind, ep_status status, const std::string& call);
   bool check(ep_status status, const char* call);
   bool write_fields(const Row& row, Scratch& scratch);
   bool pad_ragged(const Row& row);
@@ -119,6 +121,7 @@ class Env {
   const std::shared_ptr<const Options> options_;
   const Options at_reset_;  // of resets that say nothing else
   void* handle_ = nullptr;
+  bool begun_ = false;  // this handle was reset or loaded: it may be stepped and observed
 
   // The episode. Per agent where the comment says so.
   std::int32_t elapsed_ = 0;

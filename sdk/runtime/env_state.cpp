@@ -1,6 +1,8 @@
 // env_state.cpp - an env as bytes: what the plugin saves, then what this runtime keeps for it.
 #include <envpool/ext/state.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <sstream>
 #include <type_traits>
@@ -30,15 +32,35 @@ class Writer {
     value(static_cast<std::uint64_t>(c.size()));
     bytes(c.data(), c.size() * sizeof(*c.data()));
   }
-  std::vector<std::byte> take() { return std::move(out_); }
+  // Ends with the checksum of all that stands before it.
+  std::vector<std::byte> take();
 
  private:
   std::vector<std::byte> out_;
 };
 
+// Every change of a single word changes it, since each step can be undone.
+std::uint64_t checksum(std::span<const std::byte> bytes) {
+  std::uint64_t sum = bytes.size();
+  while (!bytes.empty()) {
+    std::uint64_t word = 0;
+    const std::size_t count = std::min(bytes.size(), sizeof word);
+    std::memcpy(&word, bytes.data(), count);
+    sum = (sum ^ word) * 0x9E3779B97F4A7C15;  // odd
+    sum ^= sum >> 32;
+    bytes = bytes.subspan(count);
+  }
+  return sum;
+}
+
+std::vector<std::byte> Writer::take() {
+  value(checksum(out_));
+  return std::move(out_);
+}
+
 class Reader {
  public:
-  explicit Reader(std::span<const std::byte> in) : in_(in) {}
+  explicit Reader(std::span<const std::byte> in) : whole_(in), in_(in) {}
 
   template <class T>
   T value() {
@@ -58,6 +80,15 @@ class Reader {
       throw Error(ErrorKind::kValue, "the state is of an env with other settings");
     std::memcpy(c.data(), next(count * sizeof(T)).data(), count * sizeof(T));
   }
+  // Takes the checksum off the end; what was read before counts too.
+  void check_end() {
+    std::uint64_t sum;
+    if (in_.size() < sizeof sum) throw Error(ErrorKind::kValue, "the state is cut short");
+    const auto body = whole_.first(whole_.size() - sizeof sum);
+    std::memcpy(&sum, body.data() + body.size(), sizeof sum);
+    if (checksum(body) != sum) throw Error(ErrorKind::kValue, "the state is damaged or cut short");
+    in_ = in_.first(in_.size() - sizeof sum);
+  }
   bool done() const { return in_.empty(); }
 
  private:
@@ -68,7 +99,8 @@ class Reader {
     return head;
   }
 
-  std::span<const std::byte> in_;
+  const std::span<const std::byte> whole_;
+  std::span<const std::byte> in_;  // what is still to be read
 };
 
 const ep_state& state_extension(const ep_task& task) {
@@ -76,6 +108,21 @@ const ep_state& state_extension(const ep_task& task) {
   if (!state)
     throw Error(ErrorKind::kValue, std::string(task.id) + ": this task can't save its state");
   return *state;
+}
+
+// std::mt19937 has no other portable form than text; its own reader takes numbers that are none of
+// its states.
+std::mt19937 generator_from(std::span<const std::byte> text) {
+  const std::string copy(reinterpret_cast<const char*>(text.data()), text.size());
+  std::istringstream in(copy);
+  std::mt19937 generator;
+  std::uint64_t word = 0;
+  bool good = true;
+  for (std::size_t i = 0; i < std::mt19937::state_size; ++i) good = in >> word && word <= UINT32_MAX && good;
+  in.clear();
+  in.seekg(0);
+  if (!good || !(in >> generator)) throw Error(ErrorKind::kValue, "the state is damaged");
+  return generator;
 }
 
 // Bytes that outlive the process where the task has them.
@@ -88,7 +135,7 @@ std::int32_t purpose_of(const ep_state& state) {
 std::vector<std::byte> Env::save() {
   const ep_state& state = state_extension(plan_.task);
   const std::string who = std::string(plan_.task.id) + ", env " + std::to_string(id_) + ": ";
-  if (!handle_ || !played_)
+  if (!begun_ || !played_)
     throw Error(ErrorKind::kRuntime, who + "reset it before saving its state");
 
   std::vector<std::byte> plugin_state;
@@ -104,7 +151,7 @@ std::vector<std::byte> Env::save() {
         }
       }};
   if (const ep_status status = state.save(handle_, purpose_of(state), &writer)) {
-    throw Error(ErrorKind::kRuntime, who + "save_state: " + take_explanation(status));
+    throw refusal(ErrorKind::kRuntime, status, "save_state");
   }
 
   std::ostringstream generator;  // the only portable form of std::mt19937
@@ -135,21 +182,20 @@ std::vector<std::byte> Env::save() {
 
 void Env::load(std::span<const std::byte> bytes) {
   const ep_state& state = state_extension(plan_.task);
-  const std::string who =
-      std::string(plan_.task.id) + ", env " + std::to_string(id_) + ": load_state: ";
+  // Read all into a second env first, so that bad bytes change nothing.
+  Env loaded(plan_, id_, options_);
+  std::span<const std::byte> plugin_state;
   try {
     Reader in(bytes);
     if (bytes.size() < sizeof kFormat || in.value<std::uint64_t>() != kFormat) {
       throw Error(ErrorKind::kValue, "these bytes are no saved state");
     }
+    in.check_end();
     const auto id = in.sized();
     if (std::string_view(reinterpret_cast<const char*>(id.data()), id.size()) != plan_.task.id) {
       throw Error(ErrorKind::kValue, "the state is of another task");
     }
-    const auto plugin_state = in.sized();
-
-    // Read all into a second env first, so that bad bytes change nothing.
-    Env loaded(plan_, id_, options_);
+    plugin_state = in.sized();
     for (bool* flag : {&loaded.over_, &loaded.game_over_, &loaded.life_over_, &loaded.fault_,
                        &loaded.episode_over_}) {
       *flag = in.value<std::uint8_t>() != 0;
@@ -163,10 +209,7 @@ void Env::load(std::span<const std::byte> bytes) {
     in.fill(loaded.terminated_);
     in.fill(loaded.truncated_);
     in.fill(loaded.alive_);
-    const auto generator = in.sized();
-    std::istringstream(
-        std::string(reinterpret_cast<const char*>(generator.data()), generator.size())) >>
-        loaded.noop_generator_;
+    loaded.noop_generator_ = generator_from(in.sized());
     for (Frames& frames : loaded.frames_) {
       frames.newest = in.value<std::uint64_t>();
       in.fill(frames.ring);
@@ -179,16 +222,18 @@ void Env::load(std::span<const std::byte> bytes) {
       }
     }
     if (!in.done()) throw Error(ErrorKind::kValue, "the state is too long");
-
-    if (!handle_ && !create()) throw Error(ErrorKind::kRuntime, message_);
-    if (const ep_status status =
-            state.load(handle_, purpose_of(state), plugin_state.data(), plugin_state.size())) {
-      throw Error(ErrorKind::kValue, take_explanation(status));
-    }
-    adopt(std::move(loaded));
   } catch (const Error& error) {
-    throw Error(error.kind(), who + error.what());
+    throw Error(error.kind(), std::string(plan_.task.id) + ", env " + std::to_string(id_) +
+                                  ": load_state: " + error.what());
   }
+
+  if (!handle_ && !create()) throw Error(ErrorKind::kRuntime, message_);
+  if (const ep_status status =
+          state.load(handle_, purpose_of(state), plugin_state.data(), plugin_state.size())) {
+    throw refusal(status == EP_E_BROKEN ? ErrorKind::kRuntime : ErrorKind::kValue, status,
+                  "load_state");
+  }
+  adopt(std::move(loaded));
 }
 
 // Takes over everything but the handle, the options and who we are.
@@ -198,7 +243,7 @@ void Env::adopt(Env&& other) {
   life_over_ = other.life_over_;
   fault_ = other.fault_;
   episode_over_ = other.episode_over_;
-  played_ = true;
+  played_ = begun_ = true;
   elapsed_ = other.elapsed_;
   lives_ = other.lives_;
   seed_ = other.seed_;

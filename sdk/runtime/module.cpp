@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "cpus.hpp"
+#include "module_numpy.hpp"
 #include "pool.hpp"
 
 namespace nb = nanobind;
@@ -76,12 +77,6 @@ nb::dlpack::dtype dlpack_of(ep_dtype dtype) {
   return {static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(dtype % 100), 1};
 }
 
-nb::object array_over(void* data, const std::vector<std::size_t>& shape, ep_dtype dtype,
-                      nb::handle owner) {
-  return nb::cast(
-      nb::ndarray<nb::numpy>(data, shape.size(), shape.data(), owner, nullptr, dlpack_of(dtype)));
-}
-
 // A NumPy array of its own with these bytes.
 nb::object array_copy(const void* data, std::size_t bytes, const std::vector<std::size_t>& shape,
                       ep_dtype dtype) {
@@ -89,7 +84,7 @@ nb::object array_copy(const void* data, std::size_t bytes, const std::vector<std
   std::memcpy(copy.get(), data, bytes);
   std::byte* mine = copy.get();
   nb::capsule owner(copy.release(), [](void* p) noexcept { delete[] static_cast<std::byte*>(p); });
-  return array_over(mine, shape, dtype, owner);
+  return numpy_array(mine, shape, dtype, std::move(owner));
 }
 
 // A NumPy array over a block, which goes back to its store when the array and all views of it are
@@ -102,7 +97,7 @@ nb::object array_of(Block*& block, const Column& column, std::size_t rows) {
     auto* returned = static_cast<Block*>(p);
     returned->store->release(returned);
   });
-  return array_over(mine->data, shape, column.dtype, owner);
+  return numpy_array(mine->data, shape, column.dtype, std::move(owner));
 }
 
 // ---- descriptions -------------------------------------------------------------------------------
@@ -473,7 +468,7 @@ class PyPlugin {
     const ep_task& task = plugin_->task(id);
     const Options complete(task, named_options(task, options));
     return spec_dict(
-        task, transformed(describe(task, plugin_->host(), complete), transforms_of(transforms)));
+        task, transformed(task, describe(task, plugin_->host(), complete), transforms_of(transforms)));
   }
 
  private:
@@ -723,6 +718,7 @@ void set_python_log_sink(nb::object sink) {
 }  // namespace
 
 NB_MODULE(_native, m) {
+  import_numpy();
   exceptions.plugin = add_exception(m, "PluginError", PyExc_ValueError,
                                     "A file is no usable plugin, or its spec breaks the contract.");
   exceptions.closed = add_exception(m, "ClosedError", PyExc_RuntimeError, "The pool is closed.");

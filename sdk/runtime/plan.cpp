@@ -45,13 +45,24 @@ std::optional<std::int64_t> labelled(const Field& field, const char* label) {
   return (found - field.labels.begin()) + (field.start.empty() ? 0 : field.start[0]);
 }
 
-}  // namespace
-
-Spec transformed(const Spec& spec, const Transforms& transforms) {
-  Spec result = spec;
-  for (Field& field : result.obs) {
+void apply(const Transforms& transforms, Spec& spec) {
+  transforms.check();
+  const bool has_image = std::any_of(spec.obs.begin(), spec.obs.end(),
+                                     [](const Field& field) { return field.layout != EP_PLAIN; });
+  if (const char* setting = transforms.image_setting(); setting && !has_image) {
+    throw Error(ErrorKind::kValue,
+                std::string(setting) + " needs an image field, and this task has none");
+  }
+  for (Field& field : spec.obs) {
     if (const auto image = ImageTransform::make(field, transforms)) field = image->result();
   }
+}
+
+}  // namespace
+
+Spec transformed(const ep_task& task, const Spec& spec, const Transforms& transforms) {
+  Spec result = spec;
+  within(task.id, [&] { apply(transforms, result); });
   return result;
 }
 
@@ -59,12 +70,11 @@ Plan::Plan(const ep_task& task_, const Host& host_, Spec spec, PlanSettings sett
     : task(task_),
       host(host_),
       source(std::move(spec)),
-      result(transformed(source, settings_.transforms)),
+      result(transformed(task_, source, settings_.transforms)),
       settings(settings_),
       agents(source.max_agents),
       limit(settings.max_episode_steps < 0 ? source.max_episode_steps
                                            : settings.max_episode_steps) {
-  settings.transforms.check();
   add_columns(source.obs, "obs", obs);
   add_columns(source.info, "info", info);
   add_columns(source.global, "global", global);

@@ -87,7 +87,8 @@ class Plan {
   void find_lives();
 };
 
-// What a user sees of a task: the spec with its image fields transformed.
-Spec transformed(const Spec& spec, const Transforms& transforms);
+// What a user sees of a task: the spec with its image fields transformed. Throws Error(kValue) if a
+// setting is out of range or can't be met.
+Spec transformed(const ep_task& task, const Spec& spec, const Transforms& transforms);
 
 }  // namespace envpool::runtime

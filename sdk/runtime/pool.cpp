@@ -1,7 +1,6 @@
 // pool.cpp - see pool.hpp.
 #include "pool.hpp"
 
-#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,17 +24,6 @@ constexpr auto kForever = Clock::time_point::max();
 constexpr std::uint32_t kChunkNanoseconds = 20000;  // work that is worth taking at once
 constexpr std::size_t kMostChunk = 1024;
 constexpr std::int64_t kMostEnvs = 1 << 20;
-
-// How often this process is the child of a fork.
-std::atomic<std::uint64_t> forks{0};
-
-std::uint64_t count_forks() {
-  static const int registered =
-      // Relaxed: the child has one thread.
-      pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
-  (void)registered;
-  return forks.load(std::memory_order_relaxed);
-}
 
 // Plugins with global state that have an env in this process.
 class Occupied {
@@ -75,14 +63,10 @@ void add_one(std::atomic<std::uint64_t>& counter) {
   counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
-std::string what_of(std::exception_ptr error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& e) {
-    return e.what();
-  } catch (...) {
-    return "unknown exception";
-  }
+// Never past the end of time, however long the timeout.
+Clock::time_point after(std::chrono::nanoseconds timeout) {
+  const auto now = Clock::now();
+  return timeout < kForever - now ? now + timeout : kForever;
 }
 
 // Checks what can be known before any env is made.
@@ -135,7 +119,12 @@ std::uint32_t thread_count(const PoolSettings& settings) {
 
 std::vector<std::size_t> column_bytes(const Plan& plan, std::uint32_t rows) {
   std::vector<std::size_t> bytes;
-  for (const Column& column : plan.columns) bytes.push_back(column.row_bytes * rows);
+  for (const Column& column : plan.columns) {
+    if (__builtin_mul_overflow(column.row_bytes, rows, &bytes.emplace_back())) {
+      throw Error(ErrorKind::kValue, std::string(plan.task.id) + ": batch_size=" +
+                                         std::to_string(rows) + " is too large for its spaces");
+    }
+  }
   return bytes;
 }
 
@@ -184,8 +173,13 @@ Pool::Pool(Plugin& plugin, const ep_task& task, std::vector<std::shared_ptr<cons
   if (threads_ + (caller_works_ ? 0 : 1) <= cpus) spin_caller_ = kSpin;
 
   const std::uint32_t lanes = free_ ? 1 : threads_;
-  for (std::uint32_t i = 0; i < lanes; ++i) lanes_.push_back(std::make_unique<Lane>(num_envs_));
+  // Room is made now, so that a send can't fail when it has begun.
+  ids_.reserve(num_envs_);
   split_.resize(lanes);
+  for (std::uint32_t i = 0; i < lanes; ++i) {
+    lanes_.push_back(std::make_unique<Lane>(num_envs_));
+    if (lanes > 1) split_[i].reserve(num_envs_ / lanes + 1);
+  }
 
   if (task.sharing == EP_ONE_PER_PROCESS && !Occupied::enter(plugin_)) {
     throw Error(ErrorKind::kValue,
@@ -224,13 +218,16 @@ void Pool::start_worker() {
   ++running_;
 }
 
-std::unique_ptr<Pool::Runner> Pool::spare_runner() {
+// For a Call, which gives it back: there is room in spare_runners_ for all.
+Pool::Runner* Pool::spare_runner() {
   if (spare_runners_.empty()) {
     std::vector<Lane*> lanes;
     for (const auto& lane : lanes_) lanes.push_back(lane.get());
-    return std::make_unique<Runner>(plan_, std::move(lanes));
+    runners_.push_back(std::make_unique<Runner>(plan_, std::move(lanes)));
+    spare_runners_.reserve(runners_.size());
+    return runners_.back().get();
   }
-  std::unique_ptr<Runner> runner = std::move(spare_runners_.back());
+  Runner* runner = spare_runners_.back();
   spare_runners_.pop_back();
   return runner;
 }
@@ -238,22 +235,24 @@ std::unique_ptr<Pool::Runner> Pool::spare_runner() {
 void Pool::create_envs(const Interrupt& interrupt) {
   std::vector<std::uint32_t> all(num_envs_);
   for (std::uint32_t i = 0; i < all.size(); ++i) all[i] = i;
-  // Release: pairs with the acquire of the one who finds it zero, below and in visit().
-  outstanding_.store(num_envs_, std::memory_order_release);
+  Call call(*this);
   {
     const std::lock_guard lock(mutex_);
+    // Relaxed: enqueue releases it to those who make the envs.
+    outstanding_.store(num_envs_, std::memory_order_relaxed);
     enqueue(all);
+    if (free_) call.runner = spare_runner();
   }
   work_.notify();
-  std::unique_ptr<Runner> runner = free_ ? spare_runner() : nullptr;
   for (;;) {
     const std::uint64_t key = done_.key();
+    // Acquire: the envs made.
     if (outstanding_.load(std::memory_order_acquire) == 0) break;
-    if (!runner || !run_some(*runner))
+    if (!call.runner || !run_some(*call.runner)) {
       done_.wait(key, Clock::now() + kInterruptEvery, spin_caller_);
+    }
     if (interrupt) interrupt();
   }
-  if (runner) spare_runners_.push_back(std::move(runner));
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
@@ -268,15 +267,20 @@ bool Pool::close(std::chrono::nanoseconds timeout) {
     work_.notify();
     done_.notify();
   }
+  // Another close may be joining at this moment.
+  const auto idle = [&] { return inside_ == 0 && running_ == 0 && !joining_; };
+  if (!gone_.wait_until(lock, after(timeout), idle)) return false;
   if (joined_) return true;
-  if (!gone_.wait_for(lock, timeout, [&] { return inside_ == 0 && running_ == 0; })) {
-    return false;
-  }
-  if (joined_) return true;  // another close was faster
-  joined_ = true;
+  joining_ = true;
+  // Without the lock: plugins may log, and whoever listens may wait for a thread that needs it.
+  lock.unlock();
   for (std::thread& worker : workers_) worker.join();
   envs_.clear();
   if (plan_.task.sharing == EP_ONE_PER_PROCESS) Occupied::leave(plugin_);
+  lock.lock();
+  joining_ = false;
+  joined_ = true;
+  gone_.notify_all();
   return true;
 }
 
@@ -314,6 +318,7 @@ Pool::Call::Call(Pool& pool) : pool_(pool) {
 
 Pool::Call::~Call() {
   const std::lock_guard lock(pool_.mutex_);
+  if (runner) pool_.spare_runners_.push_back(runner);
   --pool_.inside_;
   if (pool_.closed_) pool_.gone_.notify_all();
 }
@@ -380,11 +385,7 @@ bool Pool::run_some(Runner& runner) {
     if (count == 0) continue;
     const auto ids = std::span<const std::uint32_t>(runner.chunk).first(count);
     const auto start = Clock::now();
-    try {
-      run(ids, runner);
-    } catch (...) {  // our own: no memory for a batch
-      fail(std::string(plan_.task.id) + ": " + what_of(std::current_exception()));
-    }
+    run(ids, runner);
     const auto spent =
         std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
     const auto now =
@@ -425,12 +426,17 @@ void Pool::run(std::span<const std::uint32_t> ids, Runner& runner) {
       create_or_visit(id, runner);
       continue;
     }
-    play(id, runner);
     bool last = false;
-    if (!synchronous()) last = claim_row(job);
-    if (job.batch != batch) finish();
-    batch = job.batch;
-    deliver(id, runner);
+    try {
+      play(id, runner);
+      if (!synchronous()) last = claim_row(job);
+      if (job.batch != batch) finish();
+      batch = job.batch;
+      deliver(id, runner);
+    } catch (const std::exception& error) {  // our own: no memory
+      fail(std::string(plan_.task.id) + ": " + error.what());
+      continue;
+    }
     ++count;
     // Asynchronous rows wait for nobody; after the last one a receiver may want to cut the batch.
     if (!synchronous()) finish();
@@ -458,17 +464,20 @@ void Pool::play(std::uint32_t id, Runner& runner) {
   const Job& job = jobs_[id];
   runner.has_ended = false;
   if (job.kind == Job::Kind::kReset) return env.reset(job.seed, job.at_reset.get(), runner.scratch);
-  if (env.over()) return env.autoreset(runner.scratch);
+  if (env.over()) return env.reset(std::nullopt, nullptr, runner.scratch);
   actions_.point(id, runner.action, runner.lengths);
   env.step(runner.action, runner.lengths, runner.scratch);
   add_one(runner.steps);
-  if (!env.over()) return;
+  if (env.over()) end_episode(env, runner);
+}
+
+void Pool::end_episode(Env& env, Runner& runner) {
   add_one(runner.episodes);
   if (plan_.settings.autoreset != Autoreset::kSameStep) return;
   runner.has_ended = true;
-  runner.ended_fault = env.fault() ? env.message() : "";
   env.write({runner.ended_data, 0}, runner.scratch);
-  env.autoreset(runner.scratch);
+  runner.ended_fault = env.fault() ? env.message() : "";  // of the step, or of this write
+  env.reset(std::nullopt, nullptr, runner.scratch);
 }
 
 // Writes the row, and notes what its receiver must hear of.
@@ -476,7 +485,12 @@ void Pool::deliver(std::uint32_t id, Runner& runner) {
   Env& env = *envs_[id];
   const Job& job = jobs_[id];
   const Row row = job.batch->row(job.row);
+  const bool was_over = env.over();
   env.write(row, runner.scratch);
+  if (job.kind == Job::Kind::kStep && env.over() && !was_over && !runner.has_ended) {
+    end_episode(env, runner);  // it could not be observed
+    if (runner.has_ended) env.write(row, runner.scratch);
+  }
   const auto note = [&](const std::string& message) {
     job.batch->add_fault(static_cast<std::int32_t>(id), message);
     count_fault(message);
@@ -559,6 +573,7 @@ void Pool::land(std::span<const std::uint32_t> ids) {
 void Pool::send(std::span<const ActionRows> actions, EnvIds env_ids) {
   const Call call(*this);
   std::size_t count = 0;
+  bool alone = true;
   {
     const std::lock_guard lock(mutex_);
     auto& ids = take_off(env_ids, Job::Kind::kStep);
@@ -572,10 +587,15 @@ void Pool::send(std::span<const ActionRows> actions, EnvIds env_ids) {
     actions_.store(actions, ids);
     enqueue(ids);
     count = ids.size();
+    alone = inside_ == 1;
   }
   // Waking a worker costs more than a little work, which the receiver does himself.
   const bool little = count * cost_.load(std::memory_order_relaxed) < kChunkNanoseconds;
-  if (!(little && caller_works_)) work_.notify();
+  if (!(little && caller_works_)) {
+    work_.notify();
+  } else if (!alone) {
+    done_.notify();  // a receiver who waits for others is to do it at once
+  }
 }
 
 void Pool::reset(EnvIds env_ids, std::optional<std::span<const std::uint64_t>> seeds,
@@ -601,31 +621,36 @@ void Pool::reset(EnvIds env_ids, std::optional<std::span<const std::uint64_t>> s
           job_options = std::make_shared<const Options>(own.at_reset(at_reset));
         }
       }
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        Job& job = jobs_[ids[i]];
+        job.seed.reset();
+        if (seeds) {
+          job.seed = (*seeds)[i];
+        } else if (before_[ids[i]] == Place::kNever) {
+          job.seed = entropy();
+        }
+      }
       prepare(ids, Job::Kind::kReset);
     } catch (...) {
       land(ids);
       throw;
-    }
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-      Job& job = jobs_[ids[i]];
-      job.seed.reset();
-      if (seeds) {
-        job.seed = (*seeds)[i];
-      } else if (before_[ids[i]] == Place::kNever) {
-        job.seed = entropy();
-      }
     }
     enqueue(ids);
   }
   work_.notify();
 }
 
-// Sets up the jobs, with rows if they are known.
+// Sets up the jobs, with rows if they are known. Throws, having changed nothing, if there is no
+// memory for their rows.
 void Pool::prepare(std::span<const std::uint32_t> ids, Job::Kind kind) {
+  const auto count = static_cast<std::uint32_t>(ids.size());
   Batch* batch = nullptr;
-  if (synchronous() && !ids.empty()) {
-    queue_.push_back(spare_batch(static_cast<std::uint32_t>(ids.size())));
+  if (synchronous() && count > 0) {
+    queue_.push_back(spare_batch(count));
     batch = queue_.back().get();
+  } else if (!synchronous()) {
+    reserve_rows(unclaimed_ + count);
+    unclaimed_ += count;
   }
   for (std::uint32_t i = 0; i < ids.size(); ++i) {
     Job& job = jobs_[ids[i]];
@@ -633,8 +658,14 @@ void Pool::prepare(std::span<const std::uint32_t> ids, Job::Kind kind) {
     job.batch = batch;
     job.row = i;
   }
-  in_flight_ += static_cast<std::uint32_t>(ids.size());
-  unclaimed_ += static_cast<std::uint32_t>(ids.size());
+  in_flight_ += count;
+}
+
+// Asynchronous: opens batches until so many rows can be claimed, so that claim_row can't fail.
+void Pool::reserve_rows(std::uint32_t rows) {
+  std::uint64_t have = std::uint64_t{batch_size_} * reserved_.size();
+  if (open_) have += batch_size_ - open_->claimed;
+  for (; have < rows; have += batch_size_) reserved_.push_back(spare_batch(batch_size_));
 }
 
 void Pool::enqueue(std::span<const std::uint32_t> ids) {
@@ -645,14 +676,13 @@ void Pool::enqueue(std::span<const std::uint32_t> ids) {
 }
 
 std::unique_ptr<Batch> Pool::spare_batch(std::uint32_t rows) {
-  std::unique_ptr<Batch> batch;
   if (spare_.empty()) {
-    batch = std::make_unique<Batch>(plan_);
-  } else {
-    batch = std::move(spare_.back());
-    spare_.pop_back();
+    spare_.reserve(++batches_);  // room for the return of all
+    spare_.push_back(std::make_unique<Batch>(plan_));
   }
-  batch->open(*store_, rows);
+  spare_.back()->open(*store_, rows, plan_.settings.autoreset == Autoreset::kSameStep);
+  std::unique_ptr<Batch> batch = std::move(spare_.back());
+  spare_.pop_back();
   return batch;
 }
 
@@ -660,7 +690,8 @@ std::unique_ptr<Batch> Pool::spare_batch(std::uint32_t rows) {
 bool Pool::claim_row(Job& job) {
   const std::lock_guard lock(mutex_);
   if (!open_) {
-    queue_.push_back(spare_batch(batch_size_));
+    queue_.push_back(std::move(reserved_.back()));
+    reserved_.pop_back();
     open_ = queue_.back().get();
   }
   job.batch = open_;
@@ -673,15 +704,14 @@ bool Pool::claim_row(Job& job) {
 
 std::unique_ptr<Batch> Pool::recv(std::optional<std::chrono::nanoseconds> timeout,
                                   const Interrupt& interrupt) {
-  const Call call(*this);
-  const auto deadline = timeout ? Clock::now() + *timeout : kForever;
+  Call call(*this);
+  const auto deadline = timeout ? after(*timeout) : kForever;
   // Who has a deadline must not get stuck in an env.
   const bool helps = caller_works_ && !timeout;
   if (!helps) {
     start_a_worker();
     work_.notify();  // send may have left it to us
   }
-  std::unique_ptr<Runner> runner;
   auto next_interrupt = Clock::now() + kInterruptEvery;
   for (;;) {
     const std::uint64_t key = done_.key();
@@ -690,25 +720,24 @@ std::unique_ptr<Batch> Pool::recv(std::optional<std::chrono::nanoseconds> timeou
       check_usable();
       std::unique_ptr<Batch> batch = pop_complete();
       if (batch) {
-        if (runner) spare_runners_.push_back(std::move(runner));
         arrive(*batch);
-        const std::string failure = batch->failure;
-        if (failure.empty()) return batch;
+        if (batch->failure.empty()) return batch;
+        const Error failure(ErrorKind::kEnv, batch->failure);
         batch->clear();
         spare_.push_back(std::move(batch));
-        throw Error(ErrorKind::kEnv, failure);
+        throw failure;
       }
       if (in_flight_ == 0) {
         throw Error(ErrorKind::kRuntime, std::string(plan_.task.id) +
                                              ": recv has nothing to wait for: no env is in flight");
       }
-      if (helps && !runner) runner = spare_runner();
+      if (helps && !call.runner) call.runner = spare_runner();
     }
-    const bool ran = runner && run_some(*runner);
+    const bool ran = call.runner && run_some(*call.runner);
     const auto now = Clock::now();
-    if (interrupt && now >= next_interrupt) {
+    if (now >= next_interrupt) {
       next_interrupt = now + kInterruptEvery;
-      interrupt();
+      if (interrupt) interrupt();
     }
     if (ran) continue;
     if (now >= deadline) {
@@ -716,7 +745,7 @@ std::unique_ptr<Batch> Pool::recv(std::optional<std::chrono::nanoseconds> timeou
       throw Error(ErrorKind::kTimeout,
                   std::string(plan_.task.id) + ": nothing complete yet; in flight: " + flying());
     }
-    done_.wait(key, std::min(deadline, now + kInterruptEvery), spin_caller_);
+    done_.wait(key, std::min(deadline, next_interrupt), spin_caller_);
   }
 }
 
@@ -739,6 +768,11 @@ std::unique_ptr<Batch> Pool::pop_complete() {
   return batch;
 }
 
+// Where an env is that nobody runs.
+Pool::Place Pool::place_of(std::uint32_t env) const {
+  return envs_[env]->played() ? Place::kIdle : Place::kNever;
+}
+
 // The envs of a received batch may be sent again.
 void Pool::arrive(Batch& batch) {
   const std::byte* ids = batch.columns.data[plan_.pool.env_id];
@@ -746,12 +780,13 @@ void Pool::arrive(Batch& batch) {
     std::int32_t id;
     std::memcpy(&id, ids + row * sizeof id, sizeof id);
     const auto env = static_cast<std::uint32_t>(id);
-    place_[env] = envs_[env]->played() ? Place::kIdle : Place::kNever;
+    place_[env] = place_of(env);
   }
   in_flight_ -= batch.rows();
 }
 
 void Pool::recycle(std::unique_ptr<Batch> batch) noexcept {
+  if (forked()) return static_cast<void>(batch.release());
   batch->clear();
   const std::lock_guard lock(mutex_);
   spare_.push_back(std::move(batch));
@@ -780,12 +815,10 @@ Statistics Pool::statistics() const {
   const std::lock_guard lock(mutex_);
   Statistics sum;
   sum.faults = faults_.load(std::memory_order_relaxed);
-  const auto add = [&](const std::unique_ptr<Runner>& runner) {
+  for (const auto& runner : runners_) {
     sum.steps += runner->steps.load(std::memory_order_relaxed);
     sum.episodes += runner->episodes.load(std::memory_order_relaxed);
-  };
-  std::for_each(runners_.begin(), runners_.end(), add);
-  std::for_each(spare_runners_.begin(), spare_runners_.end(), add);
+  }
   return sum;
 }
 
@@ -806,7 +839,8 @@ void Pool::visit(EnvIds env_ids, const Visitor& act) {
     for (const std::uint32_t id : ids) jobs_[id].kind = Job::Kind::kVisit;
     visitor_ = &act;
     error_ = nullptr;
-    outstanding_.store(static_cast<std::uint32_t>(ids.size()), std::memory_order_release);
+    // Relaxed: enqueue releases it to the visitors.
+    outstanding_.store(static_cast<std::uint32_t>(ids.size()), std::memory_order_relaxed);
     enqueue(ids);
   }
   work_.notify();
@@ -817,12 +851,13 @@ void Pool::visit(EnvIds env_ids, const Visitor& act) {
     done_.wait(key, kForever, spin_caller_);
   }
   const std::lock_guard lock(mutex_);
-  land(ids);
+  for (const std::uint32_t id : ids) place_[id] = place_of(id);  // a loaded state may be its first
   in_flight_ -= static_cast<std::uint32_t>(ids.size());
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
 std::unique_ptr<Batch> Pool::observe(EnvIds env_ids) {
+  const Call call(*this);
   const std::size_t count = env_ids ? env_ids->size() : num_envs_;
   if (count > batch_size_) {
     throw Error(ErrorKind::kValue,
@@ -841,7 +876,11 @@ std::unique_ptr<Batch> Pool::observe(EnvIds env_ids) {
     batch = spare_batch(static_cast<std::uint32_t>(count));
   }
   const auto write = [&](std::uint32_t id, Env& env, Scratch& scratch) {
+    const bool had_fault = env.fault();
     env.write(batch->row(row_of[id]), scratch);
+    if (!env.fault() || had_fault) return;
+    batch->add_fault(static_cast<std::int32_t>(id), env.message());
+    count_fault(env.message());
   };
   try {
     visit(env_ids, write);
@@ -873,8 +912,6 @@ std::vector<std::byte> Pool::save_state(std::int64_t env) {
 
 void Pool::load_state(std::int64_t env, std::span<const std::byte> state) {
   visit_one(env, [&](Env& visited) { visited.load(state); });
-  const std::lock_guard lock(mutex_);
-  place_[static_cast<std::size_t>(env)] = Place::kIdle;
 }
 
 }  // namespace envpool::runtime

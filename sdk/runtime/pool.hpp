@@ -153,6 +153,8 @@ class Pool {
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
 
+    Runner* runner = nullptr;  // set by who runs envs while he waits; handed back at the end
+
    private:
     Pool& pool_;
   };
@@ -177,20 +179,23 @@ class Pool {
   void drop_visit(std::uint32_t id);
   void finish_visit();
   void play(std::uint32_t id, Runner& runner);
+  void end_episode(Env& env, Runner& runner);
   bool claim_row(Job& job);
   void deliver(std::uint32_t id, Runner& runner);
   void count_fault(const std::string& message);
 
   // By users' threads, under mutex_.
   void start_worker();
-  std::unique_ptr<Runner> spare_runner();
+  Runner* spare_runner();
   void check_usable() const;
   std::vector<std::uint32_t>& take_off(EnvIds env_ids, Job::Kind kind);
   void land(std::span<const std::uint32_t> ids);
   void prepare(std::span<const std::uint32_t> ids, Job::Kind kind);
+  void reserve_rows(std::uint32_t rows);
   void enqueue(std::span<const std::uint32_t> ids);
   std::unique_ptr<Batch> spare_batch(std::uint32_t rows);
   std::unique_ptr<Batch> pop_complete();
+  Place place_of(std::uint32_t env) const;
   void arrive(Batch& batch);
   std::string flying() const;
 
@@ -219,7 +224,7 @@ class Pool {
   std::vector<Job> jobs_;
 
   std::vector<std::unique_ptr<Lane>> lanes_;  // one, or one a worker if envs are bound to workers
-  std::vector<std::unique_ptr<Runner>> runners_;  // of workers
+  std::vector<std::unique_ptr<Runner>> runners_;  // of workers, and of users' threads; mutex_
   std::vector<std::thread> workers_;
   Event work_;  // something was pushed, or we stop
   Event done_;  // a batch, the creation or a visit is complete, or nothing more will be
@@ -234,15 +239,17 @@ class Pool {
   std::vector<std::vector<std::uint32_t>> split_;  // the same by lane
   std::deque<std::unique_ptr<Batch>> queue_;       // in the order in which recv gives them
   Batch* open_ = nullptr;  // asynchronous: the one that rows are claimed from, in queue_
-  std::vector<std::unique_ptr<Batch>> spare_;
-  std::vector<std::unique_ptr<Runner>> spare_runners_;  // of users' threads
-  std::uint32_t in_flight_ = 0;  // envs sent and not received, or being visited
-  std::uint32_t unclaimed_ = 0;  // asynchronous: envs sent without a row yet
+  std::vector<std::unique_ptr<Batch>> reserved_;  // asynchronous: those that will be open next
+  std::vector<std::unique_ptr<Batch>> spare_;     // closed
+  std::size_t batches_ = 0;                       // made so far
+  std::vector<Runner*> spare_runners_;            // of users' threads that are elsewhere
+  std::uint32_t in_flight_ = 0;                   // envs sent and not received, or being visited
+  std::uint32_t unclaimed_ = 0;  // asynchronous: envs sent without a row yet, rows are reserved
   std::string failed_;           // why the pool gave up, empty: it did not
-  bool closed_ = false, joined_ = false;
+  bool closed_ = false, joining_ = false, joined_ = false;
   std::uint32_t inside_ = 0;      // users' threads in calls
   std::uint32_t running_ = 0;     // workers
-  std::condition_variable gone_;  // inside_ or running_ fell
+  std::condition_variable gone_;  // inside_ or running_ fell, or joined_ is set
 
   // Creation and visits: how many envs are still to be done, with what, and the first error.
   std::mutex visit_mutex_;  // one visit at a time

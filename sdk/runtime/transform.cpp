@@ -34,8 +34,11 @@ Size size_of(const Field& field) {
 }
 
 bool touches(const Field& field, const Transforms& t) {
-  return field.layout == EP_INDEXED || t.max_last_two || t.gray_scale || t.img_height ||
-         t.img_width || t.stack_num > 1 || (t.channels_last && field.layout == EP_CHW);
+  if (field.layout == EP_INDEXED) return true;  // users never get palette indices
+  if (!t.image_setting()) return false;
+  // Channels that are last already, and no other wish.
+  return t.max_last_two || t.gray_scale || t.img_height || t.img_width || t.stack_num > 1 ||
+         field.layout == EP_CHW;
 }
 
 Field finished_field(const Field& field, Size size, std::int64_t stack, bool channels_last) {
@@ -72,6 +75,16 @@ void Transforms::check() const {
   check_range("noop_max", noop_max, 0, 1000000);
 }
 
+const char* Transforms::image_setting() const {
+  if (max_last_two) return "max_last_two=True";
+  if (gray_scale) return "gray_scale=True";
+  if (img_height) return "img_height";
+  if (img_width) return "img_width";
+  if (stack_num > 1) return "stack_num";
+  if (channels_last) return "channels_last=True";
+  return nullptr;
+}
+
 std::optional<ImageTransform> ImageTransform::make(const Field& field,
                                                    const Transforms& transforms) {
   if (field.layout == EP_PLAIN || !touches(field, transforms)) return std::nullopt;
@@ -83,6 +96,7 @@ ImageTransform::ImageTransform(const Field& field, const Transforms& t)
   const auto refuse = [&](const std::string& what) {
     throw Error(ErrorKind::kValue, "image field '" + field.name + "': " + what);
   };
+  if (field.per_agent()) refuse("images of each agent can't be transformed");
   Size size = size_of(field);
   channels_in_ = size.channels;
   pixels_in_ = static_cast<std::size_t>(size.height) * static_cast<std::size_t>(size.width);

@@ -58,6 +58,8 @@ struct Transforms {
 
   // Throws Error(kValue) naming the setting, its value and its range.
   void check() const;
+  // The first setting that asks for work on images, nullptr: there is none.
+  const char* image_setting() const;
 };
 
 // The image work for one observation field: colour, maximum, size, memory layout. Immutable, used

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,7 @@ FLAGS = {"area": cv2.INTER_AREA, "linear": cv2.INTER_LINEAR}
 
 
 def isas() -> list[str]:
-    flags = set(open("/proc/cpuinfo").read().split())
+    flags = set(Path("/proc/cpuinfo").read_text().split())
     return ["generic"] + ["avx2"] * ("avx2" in flags) + ["avx512"] * ("avx512_vbmi" in flags)
 
 
@@ -55,7 +57,7 @@ def test_gray_equals_opencv(isa: str) -> None:
 
 def test_bad_sizes() -> None:
     image = np.zeros((4, 4, 1), np.uint8)
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="size"):
         _native.resize(image, 0, 4, "area")
     with pytest.raises(ValueError, match="'nearest', 'linear', 'area'"):
         _native.resize(image, 4, 4, "cubic")

@@ -6,14 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import ale_py
 import numpy as np
 import pytest
-
-pytest.importorskip("envpool_atari")
-ale_py = pytest.importorskip("ale_py")
 from ale_py import roms
+from atari_pools import ID_OF, ROM_OF, Rows, plugin
+
 from envpool_atari.plugin import assets, manifest
-from pools import ID_OF, ROM_OF, Rows, plugin
 
 SEED = 77
 SAMPLE = ["pong", "breakout", "seaquest", "adventure", "air_raid", "double_dunk", "skiing", "tic_tac_toe_3d"]
@@ -180,9 +179,7 @@ def test_colour_averaging_of_ale_py_stays_as_it_is() -> None:
         env.reset(1, 2, 3, 4)
         with_plugin = averaged()
     assert len(np.unique(with_plugin)) > 3
-    alone = subprocess.run(
-        [sys.executable, "-c", _AVERAGED_ALONE], capture_output=True, check=True, timeout=60
-    ).stdout
+    alone = subprocess.run([sys.executable, "-c", _AVERAGED_ALONE], capture_output=True, check=True, timeout=60).stdout
     assert with_plugin.tobytes() == alone
 
 

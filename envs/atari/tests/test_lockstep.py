@@ -6,12 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("envpool_atari")
-pytest.importorskip("ale_py")
-pytest.importorskip("cv2")
-from peers import AleVector, EnvPool, Peer
-from pools import Rows
+from atari_peers import AleVector, EnvPool, Peer
+from atari_pools import Rows
 
 NUM_ENVS, SEED = 2, 7
 COMMON = {
@@ -49,7 +45,14 @@ STICKY = {"repeat_action_probability": 0.25}
         (AleVector, "pong", {}, {}, ALE_VECTOR, 0),
         (AleVector, "breakout", {"episodic_life": True}, {}, ALE_VECTOR | LIFE, 0),
         (AleVector, "seaquest", STICKY, STICKY, ALE_VECTOR, 0),
-        (AleVector, "space_invaders", {"noop_max": 0, "episodic_life": True}, {}, ALE_VECTOR | LIFE | {"noop_max": 0}, 0),
+        (
+            AleVector,
+            "space_invaders",
+            {"noop_max": 0, "episodic_life": True},
+            {},
+            ALE_VECTOR | LIFE | {"noop_max": 0},
+            0,
+        ),
         (AleVector, "mr_do", {"channels": 3}, {}, ALE_VECTOR | {"gray_scale": False, "channels_last": True}, 0),
         (EnvPool, "pong", {}, {}, ENVPOOL, 0),
         (EnvPool, "breakout", {"episodic_life": True}, {}, ENVPOOL | {"episodic_life": True}, 0),

@@ -6,10 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("ale_py")
-pytest.importorskip("cv2")
-from peers import AleVector, EnvPool
+from atari_peers import AleVector, EnvPool
 
 NUM_ENVS, SEED = 2, 7
 
@@ -19,7 +16,11 @@ NUM_ENVS, SEED = 2, 7
     [
         ("pong", {}, {}),
         ("breakout", {"episodic_life": True}, {"episodic_life": True}),
-        ("seaquest", {"repeat_action_probability": 0.25, "noop_max": 1}, {"repeat_action_probability": 0.25, "noop_max": 1}),
+        (
+            "seaquest",
+            {"repeat_action_probability": 0.25, "noop_max": 1},
+            {"repeat_action_probability": 0.25, "noop_max": 1},
+        ),
         ("freeway", {"max_num_frames_per_episode": 403}, {"max_frames": 403}),
         ("breakout", {"grayscale": False, "reward_clipping": False}, {"channels": 3, "reward_clip": False}),
         ("ms_pacman", {"full_action_space": True}, {"full_action_space": True}),

@@ -152,7 +152,8 @@ class Pool:
         """Steps these envs (None: all, in order). One C-contiguous array of exact dtype and shape [len(env_ids), ...] per action
         field; a field with lengths is followed by uint32 lengths. All is checked before anything is enqueued:
         ValueError naming the field and what is wrong (shape, dtype, discrete value out of range), ids out of range, given
-        twice or in flight, never reset, ended (autoreset disabled). Copies; the arrays may change afterwards."""
+        twice or in flight; RuntimeError: never reset, or ended (autoreset disabled). Copies; the arrays may change
+        afterwards."""
     def reset(
         self,
         env_ids: npt.NDArray[np.int32] | None = None,

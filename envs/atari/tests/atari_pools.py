@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from envpool_atari.plugin import manifest
 from envpool_sdk._native import Plugin, Pool
 
