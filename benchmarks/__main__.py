@@ -28,7 +28,7 @@ def parse() -> argparse.Namespace:
     families = parser.add_subparsers(dest="family", required=True, metavar="|".join(FAMILIES))
     for name in FAMILIES:
         module = importlib.import_module(f"{__package__}.{name}")
-        family = families.add_parser(name, help=module.__doc__, description=module.__doc__)
+        family = families.add_parser(name, help=(module.__doc__ or "").splitlines()[0], description=module.__doc__)
         module.add_arguments(family)
         cpus = len(os.sched_getaffinity(0))
         family.add_argument("--threads", default=str(cpus), help="like 1,2: each in turn (default: %(default)s)")

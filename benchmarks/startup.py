@@ -1,4 +1,7 @@
-"""The time to start: making many Atari environments, and importing the package in a fresh interpreter."""
+"""The time to start: making many Atari environments, and importing the package in a fresh interpreter.
+
+Environments are made when their first observations are there, as some pools make them only at the first reset.
+"""
 
 from __future__ import annotations
 
@@ -36,28 +39,35 @@ class Once:
 # ---- making -----------------------------------------------------------------
 
 
+def started(env: Any) -> Any:
+    """The env, after its first reset."""
+    env.reset()
+    return env
+
+
 def ours(case: Case) -> Stepper:
     import envpool_sdk
 
     if case.plugin:
         envpool_sdk.load_plugin(case.plugin)
+    task = atari.task_id(case.task)
     settings: dict[str, Any] = {"num_envs": case.num_envs, "num_threads": case.threads, **atari.POOL}
-    return Once(lambda: envpool_sdk.make(atari.task_id(case.task), **settings), case.num_envs)
+    return Once(lambda: started(envpool_sdk.make(task, **settings)), case.num_envs)
 
 
 def envpool(case: Case) -> Stepper:
     import envpool
 
+    task = atari.task_id(case.task)
     settings: dict[str, Any] = {"num_envs": case.num_envs, "num_threads": case.threads, **atari.POOL}
-    return Once(lambda: envpool.make(atari.task_id(case.task), env_type="gymnasium", **settings), case.num_envs)
+    return Once(lambda: started(envpool.make(task, env_type="gymnasium", **settings)), case.num_envs)
 
 
 def ale_vector(case: Case) -> Stepper:
     from ale_py.vector_env import AtariVectorEnv
 
-    return Once(
-        lambda: AtariVectorEnv(case.task, case.num_envs, num_threads=case.threads, **atari.ALE_VECTOR), case.num_envs
-    )
+    settings: dict[str, Any] = {"num_envs": case.num_envs, "num_threads": case.threads, **atari.ALE_VECTOR}
+    return Once(lambda: started(AtariVectorEnv(case.task, **settings)), case.num_envs)
 
 
 def bare_loads(game: str, count: int) -> Stepper:

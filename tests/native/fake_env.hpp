@@ -49,7 +49,7 @@ struct FakeEnv {
 // not EP_OK is returned. Set it only while no pool runs.
 struct Script {
   using Hook = std::function<ep_status(FakeEnv&)>;
-  Hook create, reset, step, observe, load;
+  Hook create, reset, step, observe, load, destroy;
   std::int64_t length = 0;  // an episode terminates by itself after so many steps, 0: never
   // Of an image env: the value of all pixels.
   std::function<std::uint8_t(const FakeEnv&)> pixel = [](const FakeEnv& env) {
@@ -180,6 +180,7 @@ ep_status EP_CALL observe(void* handle, const ep_view* view) {
 inline void EP_CALL destroy(void* handle) {
   {
     const Touch touch(env_of(handle));
+    run(script->destroy, env_of(handle));
   }
   --script->alive;
   delete &env_of(handle);
@@ -395,6 +396,6 @@ inline void run_test(const char* name, const std::function<void()>& test) {
   std::printf("%-36s %6.2f s\n", name, spent.count());
   std::fflush(stdout);
 }
-#define RUN(test) envpool::test::run_test(#test, test)
+#define RUN(name) envpool::test::run_test(#name, name)
 
 }  // namespace envpool::test

@@ -1,0 +1,1089 @@
+// test_pool.cpp - pools of scripted envs: queues, autoreset, faults, memory, threads, closing,
+// forking.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "fake_env.hpp"
+
+using namespace envpool::test;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// ---- episodes
+
+void test_next_step() {
+  script->length = 3;
+  PoolPtr pool = make_pool(free_task(), sizes(2, 2, 1));
+  Got got = reset_all(*pool);
+  CHECK((got.id == Ids{0, 1}) && got.t(0) == 0 && got.random(0) != got.random(1));
+  double sum = 0;
+  for (int episode = 1; episode <= 3; ++episode) {
+    for (int t = 1; t <= 3; ++t) {
+      got = step(*pool);
+      sum += got.reward[0];
+      CHECK(got.elapsed[0] == t && got.t(0) == t && got.episode(0) == episode);
+      CHECK(got.terminated[0] == (t == 3) && !got.truncated[0] && got.returns[0] == sum);
+    }
+    const std::int64_t last = got.random(0);
+    got = step(*pool);
+    CHECK(got.reward[0] == 0 && got.elapsed[0] == 0 && !got.terminated[0] && !got.truncated[0]);
+    CHECK(got.t(0) == 0 && got.episode(0) == episode + 1 && got.random(0) != last);
+    CHECK(got.returns[0] == 0 && got.final_mask.empty());
+    sum = 0;
+  }
+  CHECK(pool->statistics().steps == 18 && pool->statistics().episodes == 6);
+}
+
+void test_same_step() {
+  script->length = 3;
+  PoolSettings settings = sizes(2, 2, 1);
+  settings.plan.autoreset = Autoreset::kSameStep;
+  PoolPtr pool = make_pool(free_task(), settings);
+  reset_all(*pool);
+  step(*pool);
+  reset(*pool, {1}, 50);  // out of step with the other
+  CHECK(recv(*pool).id == Ids{1});
+  Got got = step(*pool);
+  CHECK(got.final_mask.empty());
+  const double before = got.returns[0];
+  got = step(*pool);
+  CHECK((got.final_mask == std::vector<std::uint8_t>{1, 0}));
+  CHECK(got.terminated[0] && !got.truncated[0] && !got.terminated[1]);
+  CHECK(got.elapsed[0] == 0 && got.t(0) == 0 && got.episode(0) == 2 && got.returns[0] == 0);
+  CHECK(got.elapsed[1] == 2 && got.t(1) == 2);
+  CHECK(got.final_obs[1] == 1 && got.final_obs[2] == 3 && got.final_obs[0] != got.random(0));
+  CHECK(got.final_returns[0] == before + got.reward[0]);
+  got = step(*pool);
+  CHECK(got.elapsed[0] == 1 && !got.terminated[0]);
+}
+
+void test_disabled() {
+  script->length = 2;
+  PoolSettings settings = sizes(3, 3, 1);
+  settings.plan.autoreset = Autoreset::kDisabled;
+  PoolPtr pool = make_pool(free_task(), settings);
+  reset_all(*pool);
+  step(*pool);
+  reset(*pool, {1}, 3);
+  recv(*pool);
+  Got got = step(*pool);
+  CHECK(got.terminated[0] && !got.terminated[1] && got.terminated[2]);
+  CHECK_THROWS(step(*pool), kRuntime, "the episode of env 0 is over");
+  CHECK_THROWS(send(*pool, {1, 2}), kRuntime, "env 2");
+  CHECK(pool->pending() == 0);
+  send(*pool, {1});
+  CHECK(recv(*pool).t(0) == 2);
+  reset(*pool, {0, 2});
+  recv(*pool);
+  send(*pool, {2, 0});
+  CHECK((recv(*pool).id == Ids{2, 0}));
+}
+
+void test_time_limit() {
+  for (const bool same : {false, true}) {
+    PoolSettings settings = sizes(1, 1, 1);
+    settings.plan.max_episode_steps = 3;
+    if (same) settings.plan.autoreset = Autoreset::kSameStep;
+    PoolPtr pool = make_pool(free_task(), settings);
+    reset_all(*pool);
+    step(*pool);
+    step(*pool);
+    Got got = step(*pool);
+    CHECK(got.truncated[0] && !got.terminated[0]);
+    if (same) {
+      CHECK(got.final_obs[2] == 3 && got.t(0) == 0 && got.elapsed[0] == 0);
+    } else {
+      CHECK(got.t(0) == 3 && got.elapsed[0] == 3);
+      got = step(*pool);
+      CHECK(got.reward[0] == 0 && got.elapsed[0] == 0 && got.t(0) == 0 && !got.truncated[0]);
+    }
+  }
+  for (const bool both : {false, true}) {
+    script->length = 3;
+    PoolSettings settings = sizes(1, 1, 1);
+    settings.plan.max_episode_steps = 3;
+    settings.plan.both_flags = both;
+    settings.plan.transforms.frame_skip = 1;
+    PoolPtr pool = make_pool(free_task(), settings);
+    reset_all(*pool);
+    step(*pool);
+    step(*pool);
+    const Got got = step(*pool);
+    CHECK(got.terminated[0] && got.truncated[0] == both);
+  }
+  // The limit counts steps of the user's, whatever the skip.
+  script->length = 0;
+  PoolSettings settings = sizes(1, 1, 1);
+  settings.plan.max_episode_steps = 2;
+  settings.plan.transforms.frame_skip = 5;
+  PoolPtr pool = make_pool(free_task(), settings);
+  reset_all(*pool);
+  step(*pool);
+  const Got got = step(*pool);
+  CHECK(got.truncated[0] && got.t(0) == 10 && got.elapsed[0] == 2);
+}
+
+// ---- queues
+
+void test_partial_sends() {
+  for (const int threads : {1, 3}) {
+    PoolPtr pool = make_pool(free_task(), sizes(8, 8, threads));
+    reset_all(*pool);
+    send(*pool, {5, 0, 3}, 1);
+    send(*pool, {1});
+    send(*pool, {7, 2, 6, 4}, 2);
+    CHECK(pool->pending() == 8);
+    CHECK((recv_working(*pool).id == Ids{5, 0, 3}));
+    send(*pool, {3, 5});
+    CHECK((recv(*pool).id == Ids{1}));
+    CHECK((recv(*pool).id == Ids{7, 2, 6, 4}));
+    CHECK((recv_working(*pool).id == Ids{3, 5}));
+    CHECK_THROWS(recv_working(*pool), kRuntime, "nothing to wait for");
+    CHECK_THROWS(recv(*pool), kRuntime, "nothing to wait for");
+    send(*pool, {});
+    CHECK_THROWS(recv(*pool), kRuntime, "nothing to wait for");
+  }
+}
+
+void test_async() {
+  for (const ep_task* task : {&free_task(), &bound_task()}) {
+    PoolPtr pool = make_pool(*task, sizes(10, 4, 3));
+    pool->reset(std::nullopt, std::nullopt, {});
+    std::vector<int> left(10, 6);
+    std::multiset<std::int32_t> first;
+    for (int i = 0; i < 3; ++i) {
+      const Got got = recv(*pool);
+      CHECK(got.rows() == (i < 2 ? 4 : 2));  // the last one is cut short
+      first.insert(got.id.begin(), got.id.end());
+    }
+    for (const std::int32_t id : all_ids(*pool)) CHECK(first.count(id) == 1);
+    CHECK_THROWS(recv(*pool), kRuntime, "nothing to wait for");
+    send(*pool, all_ids(*pool));
+    std::vector<std::int64_t> t(10);
+    while (pool->pending() > 0) {
+      const Got got = recv(*pool);
+      Ids again;
+      for (std::size_t row = 0; row < got.rows(); ++row) {
+        const auto id = static_cast<std::size_t>(got.id[row]);
+        CHECK(got.t(row) == ++t[id]);
+        if (--left[id] > 0) again.push_back(got.id[row]);
+      }
+      send(*pool, again);
+    }
+    for (const int n : left) CHECK(n == 0);
+  }
+}
+
+void test_async_slow_reset() {
+  Gate gate;
+  script->reset = [&](FakeEnv& env) {
+    if (env.id == 1) gate.pass();
+    return EP_OK;
+  };
+  PoolPtr pool = make_pool(free_task(), sizes(6, 2, 2));
+  reset(*pool, all_ids(*pool));
+  std::set<std::int32_t> seen;
+  for (int i = 0; i < 2; ++i) {
+    for (const std::int32_t id : recv(*pool).id) seen.insert(id);
+  }
+  CHECK(seen.size() == 4 && !seen.count(1));
+  for (int i = 0; i < 20; ++i) {  // the others go round
+    send(*pool, Ids(seen.begin(), seen.end()));
+    std::set<std::int32_t> now;
+    for (int k = 0; k < 2; ++k) {
+      for (const std::int32_t id : recv(*pool).id) now.insert(id);
+    }
+    CHECK(now.size() == 4 && !now.count(1));
+    seen = now;
+  }
+  gate.open();
+  const Got got = recv(*pool);
+  CHECK(std::count(got.id.begin(), got.id.end(), 1) == 1);
+}
+
+// Rows of an asynchronous batch stand in the order in which the envs were done.
+void test_async_order() {
+  std::array<Gate, 3> gates;
+  script->step = [&](FakeEnv& env) {
+    gates[env.id].pass();
+    return EP_OK;
+  };
+  PoolPtr pool = make_pool(free_task(), sizes(4, 3, 3));
+  reset(*pool, {0, 1, 2});
+  recv(*pool);
+  send(*pool, {0, 1, 2});
+  for (const std::size_t id : {2, 0, 1}) {
+    const auto before = script->observed.load();
+    gates[id].open();
+    while (script->observed.load() == before) std::this_thread::sleep_for(1ms);
+  }
+  CHECK((recv(*pool).id == Ids{2, 0, 1}));
+}
+
+void test_validation() {
+  for (const std::int64_t batch : {4, 2}) {
+    PoolPtr pool = make_pool(free_task(), sizes(4, batch, 2));
+    CHECK_THROWS(send(*pool, {0}), kRuntime, "env 0 was never reset");
+    reset(*pool, {0, 1});
+    recv(*pool);
+    const auto good = [&] {
+      CHECK(pool->pending() == 0);
+      send(*pool, {1, 0}, 3);
+      CHECK(recv(*pool).rows() == 2);
+    };
+    good();
+    CHECK_THROWS(send(*pool, {0, 1, 0}), kValue, "env_id 0 is given twice");
+    good();
+    CHECK_THROWS(send(*pool, {0, -1}), kValue, "env_id -1, allowed: 0 .. 3");
+    CHECK_THROWS(send(*pool, {4}), kValue, "env_id 4");
+    CHECK_THROWS(send(*pool, {0, 2}), kRuntime, "env 2 was never reset");
+    good();
+    CHECK_THROWS(send(*pool, {0, 1}, {0, 4}), kValue, "of env 1 is 4, allowed: 0 .. 3");
+    CHECK_THROWS(send(*pool, {1}, -1), kValue, "of env 1 is -1");
+    CHECK_THROWS(pool->send({}, Ids{0}), kValue, "0 action fields given, allowed: 1");
+    good();
+    const std::uint64_t seed = 1;
+    CHECK_THROWS(pool->reset(Ids{0, 1}, std::span(&seed, 1), {}), kValue, "1 seeds for 2 envs");
+    CHECK_THROWS(pool->reset(Ids{0}, std::nullopt, {{"no_such", std::int64_t{1}}}), kValue,
+                 "no_such");
+    CHECK_THROWS(pool->observe(Ids{0, 0}), kValue, "given twice");
+    CHECK_THROWS(pool->observe(Ids{9}), kValue, "env_id 9");
+    CHECK_THROWS(pool->render(4, 0, 0, 0), kValue, "env_id");
+    CHECK_THROWS(pool->render(-1, 0, 0, 0), kValue, "env_id");
+    CHECK_THROWS(pool->render(INT64_MIN, 0, 0, 0), kValue, "env_id");
+    good();
+    send(*pool, {0});
+    CHECK_THROWS(send(*pool, {1, 0}), kValue, "env_id 0 is still in flight");
+    CHECK_THROWS(reset(*pool, {0}), kValue, "env_id 0 is still in flight");
+    CHECK_THROWS(pool->observe(Ids{0}), kValue, "env_id 0 is still in flight");
+    CHECK_THROWS(pool->save_state(0), kValue, "env_id 0 is still in flight");
+    CHECK(pool->pending() == 1);
+    CHECK(recv(*pool).id == Ids{0});
+    good();
+  }
+  const auto make = [&](PoolSettings settings) { make_pool(free_task(), settings); };
+  CHECK_THROWS(make(sizes(0, 1, 1)), kValue, "num_envs=0");
+  CHECK_THROWS(make(sizes(4, 5, 1)), kValue, "batch_size=5");
+  CHECK_THROWS(make(sizes(4, 0, 1)), kValue, "batch_size=0");
+  CHECK_THROWS(make(sizes(4, 4, -1)), kValue, "num_threads=-1");
+  PoolSettings settings = sizes(1, 1, 1);
+  settings.plan.transforms.img_height = -3;
+  CHECK_THROWS(make_pool(image_task(), settings), kValue, "img_height=-3");
+  settings.plan.transforms.img_height = std::int64_t{1} << 40;
+  CHECK_THROWS(make_pool(image_task(), settings), kValue, "img_height=");
+}
+
+void test_seeds() {
+  std::mutex mutex;
+  std::map<std::uint64_t, std::vector<std::pair<bool, std::uint64_t>>> log;
+  script->reset = [&](FakeEnv& env) {
+    const std::lock_guard lock(mutex);
+    log[env.id].emplace_back(env.has_seed, env.seed);
+    return EP_OK;
+  };
+  script->length = 2;
+  PoolPtr pool = make_pool(free_task(), sizes(3, 3, 2));
+  const auto all = [&](auto seeds) {
+    pool->reset(std::nullopt, seeds, {});
+    return recv(*pool).obs;
+  };
+  all(std::nullopt);  // entropy
+  CHECK(log[0][0].first && log[0][0].second != log[1][0].second);
+  const std::vector<std::uint64_t> seeds{123, 124, 125};
+  const auto a = all(std::optional(std::span<const std::uint64_t>(seeds)));
+  const auto b = all(std::nullopt);
+  const auto c = all(std::optional(std::span<const std::uint64_t>(seeds)));
+  const auto d = all(std::nullopt);
+  for (std::size_t i = 0; i < a.size(); i += 3) CHECK(a[i] == c[i] && b[i] == d[i] && a[i] != b[i]);
+  for (int i = 0; i < 3; ++i) step(*pool);  // an automatic reset goes on with the generator
+  CHECK((log[2][1] == std::pair{true, std::uint64_t{125}}));
+  CHECK(!log[2][2].first && log[2][3].first && !log[2][4].first && !log[2][5].first);
+  CHECK(log[2].size() == 6);
+}
+
+// ---- faults
+
+void test_step_faults() {
+  for (const Autoreset mode : {Autoreset::kNextStep, Autoreset::kSameStep}) {
+    for (const ep_status status : {EP_E_FAILED, EP_E_BROKEN}) {
+      script = std::make_unique<Script>();
+      std::mutex mutex;
+      std::vector<std::uint64_t> seeds;
+      script->step = [&](FakeEnv& env) -> ep_status {
+        if (env.id != 1 || env.t != 2) return EP_OK;
+        return ep_fail(env.host, status, "the wheel came off");
+      };
+      script->reset = [&](FakeEnv& env) {
+        const std::lock_guard lock(mutex);
+        if (env.id == 1) seeds.push_back(env.has_seed ? env.seed : 0);
+        return EP_OK;
+      };
+      PoolSettings settings = sizes(3, 3, 2);
+      settings.plan.autoreset = mode;
+      PoolPtr pool = make_pool(free_task(), settings);
+      reset_all(*pool, 7);
+      step(*pool);
+      for (int round = 1; round <= 3; ++round) {
+        Got got = step(*pool);
+        CHECK(got.fault[1] && got.truncated[1] && !got.terminated[1] && got.reward[1] == 0);
+        CHECK(!got.fault[0] && !got.truncated[2] && got.elapsed[2] == (round - 1) * 2 + 2);
+        CHECK(got.faults.size() == 1 && got.faults[0].env_id == 1);
+        CHECK(got.faults[0].message == "Fake-v1, env 1: step: the wheel came off");
+        if (mode == Autoreset::kNextStep) {
+          got = step(*pool);
+          CHECK(!got.fault[1] && got.faults.empty());
+        } else {
+          CHECK((got.final_mask == std::vector<std::uint8_t>{0, 1, 0}));
+        }
+        CHECK(got.t(1) == 0 && got.elapsed[1] == 0 && !got.fault[0]);
+        if (round < 3 || mode == Autoreset::kNextStep) step(*pool);
+        if (mode == Autoreset::kSameStep && round < 3) continue;
+      }
+      CHECK(pool->statistics().faults == 3);
+      CHECK(script->created == (status == EP_E_BROKEN ? 6 : 3));
+      if (status == EP_E_BROKEN) {  // made anew, never with a seed it had
+        CHECK(seeds.size() == 4 && seeds[0] == 8);
+        CHECK(std::set<std::uint64_t>(seeds.begin(), seeds.end()).size() == 4);
+        CHECK(!std::count(seeds.begin(), seeds.end(), std::uint64_t{0}));
+      } else {
+        CHECK((seeds == std::vector<std::uint64_t>{8, 0, 0, 0}));
+      }
+      pool.reset();
+    }
+  }
+}
+
+void test_observe_faults() {
+  for (const Autoreset mode : {Autoreset::kNextStep, Autoreset::kSameStep}) {
+    for (const ep_status status : {EP_E_FAILED, EP_E_BROKEN}) {
+      for (const bool at_end : {false, true}) {
+        script = std::make_unique<Script>();
+        if (at_end) script->length = 2;
+        script->observe = [&](FakeEnv& env) -> ep_status {
+          return env.id == 0 && env.t == 2 ? ep_fail(env.host, status, "dark") : EP_OK;
+        };
+        PoolSettings settings = sizes(2, 2, 1);
+        settings.plan.autoreset = mode;
+        PoolPtr pool = make_pool(free_task(), settings);
+        reset_all(*pool);
+        step(*pool);
+        Got got = step(*pool);
+        CHECK(got.fault[0] && got.truncated[0] && !got.terminated[0]);
+        CHECK(!got.fault[1] && got.terminated[1] == at_end);
+        CHECK(got.faults.size() == 1 && got.faults[0].message == "Fake-v1, env 0: observe: dark");
+        CHECK(pool->statistics().faults == 1);
+        CHECK(pool->statistics().episodes == (at_end ? 2u : 1u));
+        if (mode == Autoreset::kSameStep) {
+          CHECK(!got.final_mask.empty() && got.final_mask[0] && got.final_mask[1] == at_end);
+        } else {
+          CHECK(got.obs[0] == 0 && got.obs[1] == 0 && got.obs[2] == 0);
+          got = step(*pool);
+        }
+        CHECK(got.t(0) == 0 && got.elapsed[0] == 0 && got.random(0) != 0);
+        got = step(*pool);
+        CHECK(!got.fault[0] && got.elapsed[0] == 1);
+        pool.reset();
+      }
+    }
+  }
+}
+
+void test_reset_faults() {
+  int fails = 1;
+  ep_status status = EP_E_FAILED;
+  std::mutex mutex;
+  script->reset = [&](FakeEnv& env) -> ep_status {
+    const std::lock_guard lock(mutex);
+    return env.id == 1 && fails-- > 0 ? ep_fail(env.host, status, "no ball") : EP_OK;
+  };
+  for (const std::int64_t batch : {3, 2}) {
+    for (const ep_status s : {EP_E_FAILED, EP_E_BROKEN}) {
+      status = s;
+      fails = 1;
+      PoolPtr pool = make_pool(free_task(), sizes(3, batch, 1));
+      reset(*pool, {0, 1});
+      CHECK_THROWS(recv(*pool), kEnv, "Fake-v1, env 1: reset: no ball");
+      CHECK(pool->pending() == 0 && pool->statistics().faults == 0);
+      CHECK_THROWS(send(*pool, {1}), kRuntime, "env 1 was never reset");
+      reset(*pool, {1, 0});
+      CHECK(recv(*pool).rows() == 2);
+      // A later one is a fault, as often as it takes.
+      fails = 2;
+      reset(*pool, {0, 1});
+      Got got = recv(*pool);
+      CHECK(!got.fault[0] && got.fault[1] && got.truncated[1] && got.faults.size() == 1);
+      send(*pool, {1, 0});
+      got = recv(*pool);
+      CHECK(got.fault[0] && !got.fault[1] && got.t(1) == 1);
+      send(*pool, {1, 0});
+      got = recv(*pool);
+      CHECK(!got.fault[0] && got.elapsed[0] == 0 && got.t(0) == 0 && got.t(1) == 2);
+      CHECK(pool->statistics().faults == 2);
+      // Without autoreset, a fault needs a reset too.
+    }
+  }
+}
+
+void test_create_faults() {
+  std::atomic<int> calls{0};
+  std::atomic<bool> broken{true};
+  script->create = [&](FakeEnv& env) -> ep_status {
+    ++calls;
+    return env.id == 2 && broken ? ep_fail(env.host, EP_E_NOT_FOUND, "no ROM") : EP_OK;
+  };
+  for (const ep_task* task : {&free_task(), &bound_task()}) {
+    CHECK_THROWS(make_pool(*task, sizes(4, 4, 2)), kEnv, "Fake-v1, env 2: create: no ROM");
+    CHECK(script->alive == 0);
+  }
+  // Made anew after it broke: create fails, then works.
+  broken = false;
+  script->step = [&](FakeEnv& env) { return env.id == 2 && broken ? EP_E_BROKEN : EP_OK; };
+  PoolPtr pool = make_pool(free_task(), sizes(3, 3, 2));
+  reset_all(*pool);
+  broken = true;
+  for (int i = 0; i < 3; ++i) {
+    const Got got = step(*pool);
+    CHECK(got.fault[2] && got.truncated[2] && got.faults.size() == 1);
+    CHECK(got.obs[6] == 0 && got.obs[7] == 0);
+    CHECK(got.t(0) == i + 1);
+  }
+  CHECK_THROWS(pool->render(2, 0, 0, 0), kRuntime, "reset it before rendering");
+  broken = false;
+  const Got got = step(*pool);
+  CHECK(!got.fault[2] && got.t(2) == 0 && got.elapsed[2] == 0);
+}
+
+// A respawned env whose first reset fails is still seeded at the next one.
+void test_respawn_seed_after_failed_reset() {
+  int fails = 0;
+  std::vector<bool> seeded;
+  script->step = [&](FakeEnv& env) { return env.t == 1 && fails ? EP_E_BROKEN : EP_OK; };
+  script->reset = [&](FakeEnv& env) {
+    seeded.push_back(env.has_seed);
+    return fails-- > 0 ? EP_E_FAILED : EP_OK;
+  };
+  PoolPtr pool = make_pool(free_task(), sizes(1, 1, 1));
+  reset_all(*pool);
+  fails = 1;
+  CHECK(step(*pool).fault[0]);  // broke
+  CHECK(step(*pool).fault[0]);  // made, reset failed
+  fails = 0;
+  CHECK(!step(*pool).fault[0]);
+  CHECK((seeded == std::vector<bool>{true, true, true}));
+}
+
+void test_max_faults() {
+  for (const std::int64_t batch : {4, 2}) {
+    script->step = [](FakeEnv& env) { return env.id == 0 ? EP_E_FAILED : EP_OK; };
+    PoolSettings settings = sizes(4, batch, 2);
+    settings.max_faults = 2;
+    PoolPtr pool = make_pool(free_task(), settings);
+    reset(*pool, {0, 1});
+    recv(*pool);
+    for (int i = 0; i < 2; ++i) {
+      send(*pool, {0, 1});
+      CHECK(recv(*pool).faults.size() == 1);
+      send(*pool, {0, 1});
+      CHECK(recv(*pool).faults.empty());
+    }
+    send(*pool, {0, 1});
+    CHECK_THROWS(recv(*pool), kEnv, "more than max_faults=2 faults");
+    CHECK_THROWS(send(*pool, {1}), kEnv, "max_faults");
+    CHECK_THROWS(reset(*pool, {1}), kEnv, "max_faults");
+    CHECK_THROWS(pool->observe(Ids{1}), kEnv, "max_faults");
+    CHECK(pool->close(2s));
+  }
+}
+
+// A plugin is not asked to show an env that was never reset.
+void test_observe() {
+  PoolPtr pool = make_pool(free_task(), sizes(3, 3, 1));
+  Got got = take(*pool, pool->observe(std::nullopt));
+  CHECK((got.id == Ids{0, 1, 2}) && got.obs == std::vector<std::int64_t>(9));
+  CHECK_THROWS(pool->render(0, 0, 0, 0), kRuntime, "reset it before rendering");
+  CHECK_THROWS(pool->save_state(0), kRuntime, "reset it before saving");
+  reset_all(*pool);
+  const Got stepped = step(*pool);
+  got = take(*pool, pool->observe(Ids{2, 0}));
+  CHECK((got.id == Ids{2, 0}) && got.random(0) == stepped.random(2) && got.t(1) == 1);
+  CHECK(got.elapsed[0] == 1 && got.reward[0] == stepped.reward[2]);
+  script->observe = [](FakeEnv& env) { return env.id == 1 ? EP_E_FAILED : EP_OK; };
+  got = take(*pool, pool->observe(std::nullopt));
+  CHECK(got.fault[1] && got.faults.size() == 1 && pool->statistics().faults == 1);
+  const Env::Picture picture = pool->render(0, 3, 2, 0);
+  CHECK(picture.pixels == std::vector<std::uint8_t>(18, 1));
+  CHECK_THROWS(pool->render(0, 1 << 20, 0, 0), kValue, "width=1048576");
+}
+
+// ---- memory
+
+// Takes all columns of a batch, as the bindings do.
+std::vector<Block*> keep(Pool& pool, std::unique_ptr<Batch> batch) {
+  std::vector<Block*> kept;
+  for (Block*& block : batch->columns.blocks) kept.push_back(std::exchange(block, nullptr));
+  pool.recycle(std::move(batch));
+  return kept;
+}
+void drop(std::vector<Block*>& kept) {
+  for (Block* block : kept) block->store->release(block);
+  kept.clear();
+}
+
+void test_kept_blocks() {
+  std::vector<std::pair<Block*, std::vector<std::byte>>> all;
+  {
+    script->length = 5;
+    PoolPtr pool = make_pool(free_task(), sizes(4, 2, 2));
+    pool->reset(std::nullopt, std::nullopt, {});
+    for (int i = 0; i < 100; ++i) {
+      auto batch = pool->recv(10s, nullptr);
+      const auto ids = column<std::int32_t>(*pool, batch->columns, batch->rows(), "env_id");
+      const std::size_t rows = batch->rows();
+      std::vector<Block*> kept = keep(*pool, std::move(batch));
+      for (Block* block : kept) {
+        const std::size_t used = pool->plan().columns[block->column].row_bytes * rows;
+        CHECK(reinterpret_cast<std::uintptr_t>(block->data) % 64 == 0);
+        all.emplace_back(block, std::vector<std::byte>(block->data, block->data + used));
+      }
+      send(*pool, ids);
+    }
+  }  // they outlive the pool
+  for (auto& [block, copy] : all) {
+    CHECK(std::memcmp(block->data, copy.data(), copy.size()) == 0);
+    block->store->release(block);
+  }
+}
+
+void test_steady_memory() {
+  script->length = 5;
+  for (const Autoreset mode : {Autoreset::kNextStep, Autoreset::kSameStep}) {
+    PoolSettings settings = sizes(4, 4, 1);
+    settings.plan.autoreset = mode;
+    PoolPtr pool = make_pool(free_task(), settings);
+    reset_all(*pool);
+    step(*pool);
+    const std::size_t bytes = pool->retained_bytes();
+    for (int i = 0; i < 50; ++i) step(*pool);
+    CHECK(pool->retained_bytes() == bytes);
+  }
+}
+
+void test_memory_limit() {
+  for (const std::int64_t batch : {4, 2}) {
+    for (const Autoreset mode : {Autoreset::kNextStep, Autoreset::kSameStep}) {
+      script->length = 2;
+      PoolSettings settings = sizes(4, batch, 2);
+      settings.plan.autoreset = mode;
+      settings.memory_limit = 3000;
+      PoolPtr pool = make_pool(free_task(), settings);
+      std::vector<Block*> kept;
+      std::vector<std::int64_t> t(4);
+      const Ids ids{0, 1, 2};
+      reset(*pool, ids);
+      const auto receive = [&](bool keeping) {
+        while (pool->pending() > 0) {
+          auto received = pool->recv(10s, nullptr);
+          if (!keeping) {
+            pool->recycle(std::move(received));
+            continue;
+          }
+          const auto more = keep(*pool, std::move(received));
+          kept.insert(kept.end(), more.begin(), more.end());
+        }
+      };
+      receive(false);
+      int refused = 0;
+      for (int i = 0; i < 300 && refused < 3; ++i) {
+        try {
+          send(*pool, ids);
+        } catch (const Error& error) {
+          CHECK(error.kind() == ErrorKind::kMemory && pool->pending() == 0);
+          CHECK(std::string(error.what()).find("limit is 3000") != std::string::npos);
+          if (++refused == 2) drop(kept);
+          continue;
+        }
+        receive(true);
+      }
+      CHECK(refused == 3 && pool->retained_bytes() <= 3000);
+      drop(kept);
+      for (int i = 0; i < 10; ++i) {
+        send(*pool, ids);
+        receive(false);
+      }
+    }
+  }
+}
+
+// ---- threads
+
+using Trajectory = std::vector<std::int64_t>;  // of one env
+
+// Every env plays 40 steps with actions of its own.
+std::vector<Trajectory> play(const ep_task& task, std::int64_t batch, int threads) {
+  constexpr std::int64_t kEnvs = 9;
+  PoolPtr pool = make_pool(task, sizes(kEnvs, batch, threads));
+  std::vector<Trajectory> all(kEnvs);
+  std::vector<int> steps(kEnvs);
+  reset(*pool, all_ids(*pool), 99);
+  while (pool->pending() > 0) {
+    const Got got = batch == kEnvs && threads == 1 ? recv_working(*pool) : recv(*pool);
+    Ids ids;
+    std::vector<std::int32_t> actions;
+    for (std::size_t row = 0; row < got.rows(); ++row) {
+      const auto id = static_cast<std::size_t>(got.id[row]);
+      for (const std::int64_t value :
+           {got.random(row), got.episode(row), got.t(row), std::int64_t{got.elapsed[row]},
+            std::int64_t{got.terminated[row]}, static_cast<std::int64_t>(got.reward[row]),
+            static_cast<std::int64_t>(got.returns[row])}) {
+        all[id].push_back(value);
+      }
+      if (++steps[id] > 40) continue;
+      ids.push_back(got.id[row]);
+      actions.push_back(static_cast<std::int32_t>((got.id[row] + steps[id]) % 4));
+    }
+    send(*pool, ids, actions);
+  }
+  return all;
+}
+
+void test_determinism() {
+  script->length = 7;
+  const auto expected = play(free_task(), 9, 1);
+  CHECK(expected[0].size() == 41 * 7 && expected[0] != expected[1]);
+  for (const ep_task* task : {&free_task(), &bound_task()}) {
+    for (const int threads : {1, 2, 8}) {
+      for (const std::int64_t batch : {9, 4, 1}) CHECK(play(*task, batch, threads) == expected);
+    }
+  }
+}
+
+void test_thread_bound() {
+  script->length = 3;
+  std::atomic<bool> breaks{false};
+  script->step = [&](FakeEnv& env) {
+    return breaks && env.id % 2 == 0 && env.t == 2 ? EP_E_BROKEN : EP_OK;
+  };
+  for (const std::int64_t batch : {7, 3}) {
+    PoolPtr pool = make_pool(bound_task(), sizes(7, batch, 3));
+    breaks = true;
+    reset(*pool, all_ids(*pool));
+    for (int i = 0; i < 30; ++i) {
+      Ids ids;
+      while (pool->pending() > 0) {
+        const Got got = i % 2 ? recv(*pool) : recv_working(*pool);
+        ids.insert(ids.end(), got.id.begin(), got.id.end());
+      }
+      CHECK(ids.size() == 7);
+      const auto id = i % 7;
+      pool->render(id, 0, 0, 0);
+      pool->recycle(pool->observe(Ids{static_cast<std::int32_t>(id)}));
+      try {
+        pool->load_state((id + 1) % 7, pool->save_state(id));
+      } catch (const Error& error) {  // it is broken just now
+        CHECK(error.kind() == ErrorKind::kRuntime);
+      }
+      send(*pool, ids);
+    }
+    breaks = false;
+  }
+  CHECK(script->wrong_thread == 0);
+}
+
+// Several threads use one pool: each row exactly once, or a clear error.
+void test_many_producers() {
+  for (const std::int64_t batch : {12, 5}) {
+    for (const int workers : {1, 3}) {
+      constexpr int kThreads = 3, kEach = 4, kRounds = 150;
+      script = std::make_unique<Script>();
+      PoolPtr pool = make_pool(free_task(), sizes(kThreads * kEach, batch, workers));
+      reset(*pool, all_ids(*pool));
+      while (pool->pending() > 0) recv(*pool);
+
+      std::array<std::atomic<int>, kThreads * kEach> sent{}, received{};
+      std::atomic<int> users{kThreads};
+      const auto note = [&](const Got& got) {
+        for (std::size_t row = 0; row < got.rows(); ++row) {
+          const auto id = static_cast<std::size_t>(got.id[row]);
+          const int n = received[id].load() + 1;
+          CHECK(got.t(row) == n);  // none lost, none twice
+          received[id] = n;
+        }
+      };
+      const auto receive = [&](bool works) {
+        try {
+          note(take(*pool, works ? pool->recv(std::nullopt, nullptr)
+                                 : pool->recv(std::chrono::milliseconds(3), nullptr)));
+        } catch (const Error& error) {
+          CHECK(error.kind() == ErrorKind::kRuntime || error.kind() == ErrorKind::kTimeout);
+        }
+      };
+      std::vector<std::thread> threads;
+      for (int k = 0; k < kThreads; ++k) {
+        threads.emplace_back([&, k] {
+          std::vector<int> todo(kEach, kRounds);
+          for (int left = kEach * kRounds; left > 0;) {
+            Ids ids;
+            for (int i = 0; i < kEach; ++i) {
+              const int id = k * kEach + i;
+              const auto at = static_cast<std::size_t>(id);
+              if (todo[static_cast<std::size_t>(i)] > 0 && received[at] == sent[at]) ids.push_back(id);
+            }
+            for (const std::int32_t id : ids) ++sent[static_cast<std::size_t>(id)];
+            try {
+              send(*pool, ids);
+              for (const std::int32_t id : ids) --todo[static_cast<std::size_t>(id - k * kEach)];
+              left -= static_cast<int>(ids.size());
+            } catch (const Error& error) {  // received by another, who has not noted it yet
+              CHECK(error.kind() == ErrorKind::kValue);
+              for (const std::int32_t id : ids) --sent[static_cast<std::size_t>(id)];
+            }
+            receive(k % 2 == 0);
+            // Wrong calls in between change nothing.
+            if (left % 16 == 0) CHECK_THROWS(send(*pool, {k * kEach, 99}), kValue, "env_id");
+          }
+          --users;
+          while (users > 0) receive(k % 2 == 0);
+        });
+      }
+      for (std::thread& thread : threads) thread.join();
+      while (pool->pending() > 0) note(recv(*pool));
+      for (const auto& n : received) CHECK(n == kRounds);
+      CHECK(pool->statistics().steps == kThreads * kEach * kRounds);
+    }
+  }
+}
+
+// A send that leaves the work to the receiver reaches one who sleeps already.
+void test_send_wakes_receiver() {
+  Gate gate;
+  script->step = [&](FakeEnv& env) {
+    if (env.id == 0) gate.pass();
+    return EP_OK;
+  };
+  PoolPtr pool = make_pool(free_task(), sizes(64, 64, 2));
+  reset_all(*pool);
+  Ids others;
+  for (int i = 1; i < 64; ++i) others.push_back(i);
+  for (int i = 0; i < 100; ++i) {  // so that the pool knows how cheap they are
+    send(*pool, others);
+    recv_working(*pool);
+  }
+  send(*pool, {0});
+  std::atomic<int> rows{0};
+  std::thread receiver([&] {
+    while (rows < 2) rows += static_cast<int>(recv_working(*pool).rows());
+  });
+  std::this_thread::sleep_for(10ms);
+  const auto start = Clock::now();
+  const auto done = [&] { return script->observed.load(); };
+  const int before = done();
+  send(*pool, {1});
+  // One of the two threads hangs in env 0, perhaps the receiver; the other one must come.
+  while (done() == before && seconds_since(start) < 5) std::this_thread::yield();
+  CHECK(done() != before);
+  gate.open();
+  receiver.join();
+}
+
+// ---- waiting
+
+void test_timeout() {
+  for (const std::int64_t batch : {4, 2}) {
+    for (const int threads : {1, 2}) {
+      Gate gate;
+      script = std::make_unique<Script>();
+      script->step = [&](FakeEnv& env) {
+        if (env.id == 3) gate.pass();
+        return EP_OK;
+      };
+      PoolPtr pool = make_pool(free_task(), sizes(4, batch, threads));
+      reset(*pool, all_ids(*pool));
+      while (pool->pending() > 0) recv(*pool);
+      send(*pool, {3});
+      for (const auto timeout : {0ms, 1ms, 60ms, 130ms}) {
+        const auto start = Clock::now();
+        CHECK_THROWS(pool->recv(timeout, nullptr), kTimeout, "in flight: env_id 3");
+        const double spent = seconds_since(start) - std::chrono::duration<double>(timeout).count();
+        CHECK(spent >= 0 && spent < 0.05);
+      }
+      CHECK_THROWS(pool->recv(-5s, nullptr), kTimeout, "env_id 3");
+      gate.open();
+      CHECK(take(*pool, pool->recv(std::chrono::nanoseconds::max(), nullptr)).t(0) == 1);
+      CHECK_THROWS(pool->recv(0ms, nullptr), kRuntime, "nothing to wait for");
+      CHECK(pool->close(std::chrono::nanoseconds::max()));
+    }
+  }
+}
+
+struct Interrupted {};
+
+void test_interrupt() {
+  for (const int threads : {1, 2}) {
+    for (const bool timed : {false, true}) {
+      script = std::make_unique<Script>();
+      script->step = [](FakeEnv&) {
+        std::this_thread::sleep_for(4ms);
+        return EP_OK;
+      };
+      PoolPtr pool = make_pool(free_task(), sizes(32, 32, threads));
+      reset_all(*pool);
+      int caught = 0, calls = 0;
+      Got got;
+      for (int round = 1; round <= 2; ++round) {
+        send(*pool, all_ids(*pool));
+        while (pool->pending() > 0) {
+          try {
+            std::optional<std::chrono::nanoseconds> timeout;
+            if (timed) timeout = 10s;
+            got = take(*pool, pool->recv(timeout, [&] {
+              ++calls;
+              if (calls % 2) throw Interrupted();
+            }));
+          } catch (const Interrupted&) {
+            ++caught;
+          }
+        }
+        CHECK(got.rows() == 32 && got.t(31) == round && got.t(0) == round);
+        CHECK(pool->statistics().steps == static_cast<std::uint64_t>(32 * round));
+      }
+      CHECK(caught > 0);
+    }
+  }
+}
+
+// ---- the end
+
+void test_close_busy() {
+  for (const ep_task* task : {&free_task(), &bound_task()}) {
+    for (const std::int64_t batch : {6, 2}) {
+      Gate gate;
+      script = std::make_unique<Script>();
+      script->step = [&](FakeEnv& env) {
+        while (env.id == 5 && !env.host->cancelled(env.host)) std::this_thread::sleep_for(1ms);
+        return EP_OK;
+      };
+      PoolPtr pool = make_pool(*task, sizes(6, batch, 2));
+      reset(*pool, all_ids(*pool));
+      while (pool->pending() > 0) recv(*pool);
+      send(*pool, {0, 2});  // never read
+      send(*pool, {5, 3, 1});
+      // One user waits for a batch, one for a visit, two close.
+      std::vector<std::thread> threads;
+      threads.emplace_back([&] {
+        const auto receive = [&] {
+          for (;;) recv_working(*pool);
+        };
+        CHECK_THROWS(receive(), kClosed, "the pool is closed");
+      });
+      threads.emplace_back([&] {
+        const auto render = [&] {
+          for (;;) pool->render(4, 0, 0, 0);
+        };
+        CHECK_THROWS(render(), kClosed, "the pool is closed");
+      });
+      std::this_thread::sleep_for(30ms);
+      const auto start = Clock::now();
+      for (int i = 0; i < 2; ++i) threads.emplace_back([&] { CHECK(pool->close(5s)); });
+      for (std::thread& thread : threads) thread.join();
+      CHECK(seconds_since(start) < 2 && script->alive == 0);
+      CHECK(pool->close(0s) && pool->closed());
+      CHECK_THROWS(recv(*pool), kClosed, "closed");
+      CHECK_THROWS(send(*pool, {0}), kClosed, "closed");
+      CHECK_THROWS(pool->observe(Ids{0}), kClosed, "closed");
+      CHECK_THROWS(pool->load_state(0, {}), kClosed, "closed");
+      CHECK(pool->pending() > 0);
+    }
+  }
+}
+
+// What plugins log while they are destroyed may wait for a thread that asks the pool something.
+void test_close_does_not_lock_out() {
+  PoolPtr pool = make_pool(free_task(), sizes(1, 1, 1));
+  std::atomic<bool> asked{false};
+  struct Watched {
+    std::function<void()> gone;
+    ~Watched() { gone(); }
+  };
+  std::thread asker;
+  auto watched = std::make_shared<Watched>();
+  watched->gone = [&] {
+    asker = std::thread([&] {
+      pool->pending();
+      asked = true;
+    });
+    for (int i = 0; i < 2000 && !asked; ++i) std::this_thread::sleep_for(1ms);
+  };
+  // The only thing of an env that ends with it is in its destroy(): the script's destroy hook.
+  script->destroy = [&](FakeEnv&) {
+    watched.reset();
+    return EP_OK;
+  };
+  CHECK(pool->close(5s));
+  if (asker.joinable()) asker.join();
+  CHECK(asked);
+}
+
+void test_hung() {
+  for (const ep_task* task : {&free_task(), &bound_task()}) {
+    Gate gate;
+    script->step = [&](FakeEnv& env) {
+      if (env.id == 1) gate.pass();
+      return EP_OK;
+    };
+    PoolPtr pool = make_pool(*task, sizes(2, 2, 2));
+    reset_all(*pool);
+    send(*pool, {0});
+    send(*pool, {1});
+    recv(*pool);
+    CHECK_THROWS(pool->recv(20ms, nullptr), kTimeout, "env_id 1");
+    const auto start = Clock::now();
+    CHECK(!pool->close(100ms));
+    CHECK(!pool->close(100ms));
+    CHECK(seconds_since(start) < 1);
+    Pool* const left = pool.get();
+    pool.reset();  // leaks it: the thread finds all that it may touch
+    CHECK(seconds_since(start) < 4);
+    gate.open();
+    PoolPtr(left).reset();
+  }
+}
+
+void test_fork() {
+  PoolPtr pool = make_pool(free_task(), sizes(4, 2, 2));
+  pool->reset(std::nullopt, std::nullopt, {});
+  auto batch = pool->recv(10s, nullptr);
+  std::vector<Block*> kept = keep(*pool, std::move(batch));
+  batch = pool->recv(10s, nullptr);
+  std::atomic<bool> stop{false};
+  std::thread busy([&] {  // so that locks are held when we fork
+    Block* blocks[32];
+    const auto& columns = pool->plan().columns;
+    const auto store = kept[0]->store;
+    while (!stop) {
+      pool->pending();
+      store->acquire(std::span(blocks, columns.size()));
+      for (std::size_t i = 0; i < columns.size(); ++i) store->release(blocks[i]);
+    }
+  });
+  for (int i = 0; i < 20; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(10);
+      const auto refused = [&](auto call) {
+        try {
+          call();
+        } catch (const Error& error) {
+          if (error.kind() == ErrorKind::kRuntime &&
+              std::string(error.what()).find("before fork()") != std::string::npos) {
+            return;
+          }
+        }
+        _exit(1);
+      };
+      refused([&] { pool->recv(std::nullopt, nullptr); });
+      refused([&] { send(*pool, {0}); });
+      refused([&] { pool->reset(std::nullopt, std::nullopt, {}); });
+      refused([&] { pool->observe(Ids{0}); });
+      refused([&] { pool->render(0, 0, 0, 0); });
+      refused([&] { pool->pending(); });
+      refused([&] { pool->statistics(); });
+      refused([&] { pool->closed(); });
+      if (pool->close(1s)) _exit(2);
+      pool->recycle(std::move(batch));
+      drop(kept);
+      pool.reset();
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  }
+  stop = true;
+  busy.join();
+  pool->recycle(std::move(batch));
+  drop(kept);
+  send(*pool, all_ids(*pool));
+  CHECK(recv(*pool).rows() == 2);
+}
+
+// Visits, sends and a close, all at once; a state loaded into a fresh env makes it playable.
+void test_visits_and_sends() {
+  for (const ep_task* task : {&free_task(), &bound_task()}) {
+    for (int round = 0; round < 20; ++round) {
+      PoolPtr pool = make_pool(*task, sizes(6, round % 2 ? 6 : 2, 2));
+      reset(*pool, {0, 1, 2});
+      while (pool->pending() > 0) recv(*pool);
+      const std::vector<std::byte> state = pool->save_state(0);
+      std::vector<std::thread> threads;
+      const auto repeat = [&](auto call) {
+        threads.emplace_back([&, call] {
+          for (;;) {
+            try {
+              call();
+            } catch (const Error& error) {
+              if (error.kind() == ErrorKind::kClosed) return;
+              CHECK(error.kind() == ErrorKind::kValue || error.kind() == ErrorKind::kRuntime ||
+                    error.kind() == ErrorKind::kTimeout);
+            }
+          }
+        });
+      };
+      repeat([&] { pool->load_state(4, state); });
+      repeat([&] { reset(*pool, {4, 5}); });
+      repeat([&] { send(*pool, {1, 4}); });
+      repeat([&] { pool->recycle(pool->observe(Ids{1, 4})); });
+      repeat([&] { recv_working(*pool); });
+      repeat([&] { take(*pool, pool->recv(1ms, nullptr)); });
+      std::this_thread::sleep_for(30ms);
+      CHECK(pool->close(10s));
+      for (std::thread& thread : threads) thread.join();
+    }
+  }
+}
+
+}  // namespace
+
+int main() {
+  RUN(test_next_step);
+  RUN(test_same_step);
+  RUN(test_disabled);
+  RUN(test_time_limit);
+  RUN(test_partial_sends);
+  RUN(test_async);
+  RUN(test_async_slow_reset);
+  RUN(test_async_order);
+  RUN(test_validation);
+  RUN(test_seeds);
+  RUN(test_step_faults);
+  RUN(test_observe_faults);
+  RUN(test_reset_faults);
+  RUN(test_create_faults);
+  RUN(test_respawn_seed_after_failed_reset);
+  RUN(test_max_faults);
+  RUN(test_observe);
+  RUN(test_kept_blocks);
+  RUN(test_steady_memory);
+  RUN(test_memory_limit);
+  RUN(test_determinism);
+  RUN(test_thread_bound);
+  RUN(test_many_producers);
+  RUN(test_send_wakes_receiver);
+  RUN(test_timeout);
+  RUN(test_interrupt);
+  RUN(test_close_busy);
+  RUN(test_close_does_not_lock_out);
+  RUN(test_hung);
+  RUN(test_fork);
+  RUN(test_visits_and_sends);
+  return report();
+}
