@@ -44,8 +44,6 @@ def parse() -> argparse.Namespace:
     arguments.only = [name for name in arguments.only.split(",") if name]
     if unknown := set(arguments.only) - set(contenders(arguments.family)):
         parser.error(f"--only: unknown: {', '.join(sorted(unknown))}")
-    if arguments.plugin:
-        arguments.plugin = str(Path(arguments.plugin).resolve())
     return arguments
 
 

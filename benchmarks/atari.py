@@ -11,7 +11,7 @@ from .contender import Case, Contender, Loop, Split, Stepper, one_by_one, pool_l
 
 FRAMES_PER_STEP = 4
 
-# Rewards are clipped nowhere; every contender's names for the same settings.
+# The same settings under the names of each contender. Rewards are clipped nowhere.
 POOL: dict[str, Any] = {
     "img_height": 84,
     "img_width": 84,
@@ -24,6 +24,8 @@ POOL: dict[str, Any] = {
     "reward_clip": False,
     "episodic_life": False,
 }
+OURS: dict[str, Any] = {**POOL, "max_last_two": True, "interpolation": "area"}
+ENVPOOL: dict[str, Any] = {**POOL, "use_inter_area_resize": True}
 ALE_VECTOR: dict[str, Any] = {
     "img_height": 84,
     "img_width": 84,
@@ -52,28 +54,26 @@ def task_id(game: str) -> str:
 # ---- contenders -------------------------------------------------------------
 
 
+def sizes(case: Case) -> dict[str, Any]:
+    return {"num_envs": case.num_envs, "batch_size": case.batch_size, "num_threads": case.threads}
+
+
 def ours(case: Case) -> Stepper:
     import envpool_sdk
 
-    if case.plugin:
-        envpool_sdk.load_plugin(case.plugin)
-    threads: dict[str, Any] = {"num_threads": case.threads, "batch_size": case.batch_size}
-    return pool_loop(envpool_sdk.make(task_id(case.task), num_envs=case.num_envs, **threads, **POOL), case)
+    return pool_loop(envpool_sdk.make(task_id(case.task), **sizes(case), **OURS), case)
 
 
 def envpool(case: Case) -> Stepper:
     import envpool
 
-    settings = {**POOL, "num_envs": case.num_envs, "batch_size": case.batch_size, "num_threads": case.threads}
-    env = envpool.make(task_id(case.task), env_type="gymnasium", use_inter_area_resize=True, **settings)
-    return pool_loop(env, case)
+    return pool_loop(envpool.make(task_id(case.task), env_type="gymnasium", **sizes(case), **ENVPOOL), case)
 
 
 def ale_vector(case: Case) -> Stepper:
     from ale_py.vector_env import AtariVectorEnv
 
-    threads: dict[str, Any] = {"num_threads": case.threads, "batch_size": case.batch_size}
-    env: Any = AtariVectorEnv(case.task, case.num_envs, **threads, **ALE_VECTOR)
+    env: Any = AtariVectorEnv(case.task, **sizes(case), **ALE_VECTOR)
     if case.mode == "sync":
         return vector_loop(env)
 
@@ -170,11 +170,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--game", default="pong,breakout", help="ROM names (default: %(default)s)")
     parser.add_argument("--num-envs", default="8,16", help="default: %(default)s")
     parser.add_argument("--mode", default="sync,async", help="default: %(default)s")
-    parser.add_argument("--plugin", help="the library of our plugin, if envpool-atari is not installed")
 
 
 def cases(arguments: argparse.Namespace, threads: int) -> Iterator[Case]:
     for game in arguments.game.split(","):
         for num_envs in map(int, arguments.num_envs.split(",")):
             for mode in arguments.mode.split(","):
-                yield Case("atari", game, mode, num_envs, threads, arguments.plugin)
+                yield Case("atari", game, mode, num_envs, threads)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from .contender import Case, Contender, Stepper, pool_loop, vector_loop
@@ -79,6 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def cases(arguments: argparse.Namespace, threads: int) -> Iterator[Case]:
+    plugin = str(Path(arguments.plugin).resolve()) if arguments.plugin else None
     for num_envs in map(int, arguments.num_envs.split(",")):
         for mode in arguments.mode.split(",") if num_envs > 1 else ["sync"]:
-            yield Case("cartpole", TASK, mode, num_envs, threads, arguments.plugin)
+            yield Case("cartpole", TASK, mode, num_envs, threads, plugin)

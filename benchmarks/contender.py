@@ -99,11 +99,13 @@ class Loop:
         rows: int,
         close: Callable[[], Any] | None = None,
     ) -> None:
-        """Args:
-        run: makes one call for each action.
-        actions: as many as a power of two.
-        rows: env steps in a call.
-        close: ends the environments.
+        """What to call.
+
+        Args:
+            run: makes one call for each action.
+            actions: as many as a power of two.
+            rows: env steps in a call.
+            close: ends the environments.
         """
         self._run = run
         self._actions = actions

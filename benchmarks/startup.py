@@ -48,25 +48,21 @@ def started(env: Any) -> Any:
 def ours(case: Case) -> Stepper:
     import envpool_sdk
 
-    if case.plugin:
-        envpool_sdk.load_plugin(case.plugin)
-    task = atari.task_id(case.task)
-    settings: dict[str, Any] = {"num_envs": case.num_envs, "num_threads": case.threads, **atari.POOL}
+    task, settings = atari.task_id(case.task), {**atari.sizes(case), **atari.OURS}
     return Once(lambda: started(envpool_sdk.make(task, **settings)), case.num_envs)
 
 
 def envpool(case: Case) -> Stepper:
     import envpool
 
-    task = atari.task_id(case.task)
-    settings: dict[str, Any] = {"num_envs": case.num_envs, "num_threads": case.threads, **atari.POOL}
+    task, settings = atari.task_id(case.task), {**atari.sizes(case), **atari.ENVPOOL}
     return Once(lambda: started(envpool.make(task, env_type="gymnasium", **settings)), case.num_envs)
 
 
 def ale_vector(case: Case) -> Stepper:
     from ale_py.vector_env import AtariVectorEnv
 
-    settings: dict[str, Any] = {"num_envs": case.num_envs, "num_threads": case.threads, **atari.ALE_VECTOR}
+    settings = {**atari.sizes(case), **atari.ALE_VECTOR}
     return Once(lambda: started(AtariVectorEnv(case.task, **settings)), case.num_envs)
 
 
@@ -122,10 +118,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--game", default="pong", help="a ROM name (default: %(default)s)")
     parser.add_argument("--num-envs", default=256, type=int, help="default: %(default)s")
     parser.add_argument("--mode", default="make,import", help="default: %(default)s")
-    parser.add_argument("--plugin", help="the library of our plugin, if envpool-atari is not installed")
 
 
 def cases(arguments: argparse.Namespace, threads: int) -> Iterator[Case]:
     for mode in arguments.mode.split(","):
         count, task = (arguments.num_envs, arguments.game) if mode == "make" else (1, "Python")
-        yield Case("startup", task, mode, count, threads, arguments.plugin)
+        yield Case("startup", task, mode, count, threads)

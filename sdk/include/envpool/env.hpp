@@ -807,8 +807,9 @@ void visit(A& a, T& v) {
 class writer {
  public:
   void raw(const void* data, std::size_t bytes) {
-    const auto* p = static_cast<const std::byte*>(data);
-    out_.insert(out_.end(), p, p + bytes);
+    const std::size_t before = out_.size();
+    out_.resize(before + bytes);
+    if (bytes != 0) std::memcpy(out_.data() + before, data, bytes);
   }
   template <class... T>
   void operator()(T&... values) {
