@@ -58,9 +58,7 @@ def test_headers_are_found():
 def test_c(tool, standard, tmp_path):
     for header in HEADERS:  # each alone, and twice: the guard
         source = tmp_path / "alone.c"
-        source.write_text(
-            f"#include <{header}>\n#include <{header}>\nint unused_by_anyone(void);\n"
-        )
+        source.write_text(f"#include <{header}>\n#include <{header}>\nint unused_by_anyone(void);\n")
         compile_source(tool, standard, source, tmp_path / "out.o", "-c", *C_WARNINGS)
 
 
@@ -85,13 +83,9 @@ def test_layer(tool, standard, tmp_path):
 @pytest.mark.parametrize("tool", ["g++", "clang++"])
 def test_example_in_the_layer(tool, standard, tmp_path):
     text = (INCLUDE / "envpool" / "env.hpp").read_text()
-    example = re.search(
-        r"^//   struct Walk.*?^//   ENVPOOL_PLUGIN[^\n]*\n", text, re.M | re.S
-    ).group(0)
+    example = re.search(r"^//   struct Walk.*?^//   ENVPOOL_PLUGIN[^\n]*\n", text, re.M | re.S).group(0)
     source = tmp_path / "walk.cpp"
-    source.write_text(
-        "#include <envpool/env.hpp>\n" + re.sub(r"^// ? ? ?", "", example, flags=re.M)
-    )
+    source.write_text("#include <envpool/env.hpp>\n" + re.sub(r"^// ? ? ?", "", example, flags=re.M))
     flags = [
         "-shared",
         "-fPIC",

@@ -181,15 +181,19 @@ static void EP_CALL destroy(void* env) { free(env); }
 
 /* ---- plugin ------------------------------------------------------------- */
 
-#define TASK(ID)                                                                        \
-  {                                                                                     \
-    .size = IF(task_size, 0, sizeof(ep_task)), .sharing = IF(sharing, 7, EP_FREE),      \
-    .flags = IF(task_flag, UINT64_C(1) << 20, 0), .id = ID,                             \
-    .options = IF(options_null, NULL, OPTIONS), .option_count = 2,                      \
-    .describe = IF(no_describe, NULL, describe), .create = IF(no_create, NULL, create), \
-    .reset = IF(no_reset, NULL, reset), .step = IF(no_step, NULL, step),                \
-    .observe = IF(no_observe, NULL, observe), .destroy = IF(no_destroy, NULL, destroy)  \
-  }
+#define TASK(ID)                                 \
+  {.size = IF(task_size, 0, sizeof(ep_task)),    \
+   .sharing = IF(sharing, 7, EP_FREE),           \
+   .flags = IF(task_flag, UINT64_C(1) << 20, 0), \
+   .id = ID,                                     \
+   .options = IF(options_null, NULL, OPTIONS),   \
+   .option_count = 2,                            \
+   .describe = IF(no_describe, NULL, describe),  \
+   .create = IF(no_create, NULL, create),        \
+   .reset = IF(no_reset, NULL, reset),           \
+   .step = IF(no_step, NULL, step),              \
+   .observe = IF(no_observe, NULL, observe),     \
+   .destroy = IF(no_destroy, NULL, destroy)}
 static const ep_task FIRST = TASK(IF(id_null, NULL, IF(id_bad, "Bad task", "Bad-v0")));
 static const ep_task SECOND = TASK(IF(id_duplicate, "Bad-v0", "Worse-v0"));
 static const ep_task* const TASKS[] = {&FIRST, IF(task_null, NULL, &SECOND)};

@@ -118,7 +118,7 @@ class Pursuit {
       const envpool::view v = all.agent(i);
       v.put(f_.place, a.row, a.column);
       v.put(f_.target, target_.row - a.row, target_.column - a.column);
-      v.put(f_.mask, 1, a.row > 0, a.row<c_.size - 1, a.column> 0, a.column < c_.size - 1);
+      v.put(f_.mask, 1, a.row > 0, a.row < c_.size - 1, a.column > 0, a.column < c_.size - 1);
       v.put(f_.energy, a.energy);
       std::vector<int32_t> others;
       for (std::size_t j = 0; j < agents_.size(); ++j)

@@ -467,8 +467,8 @@ class PyPlugin {
                          const nb::object& transforms) const {
     const ep_task& task = plugin_->task(id);
     const Options complete(task, named_options(task, options));
-    return spec_dict(
-        task, transformed(task, describe(task, plugin_->host(), complete), transforms_of(transforms)));
+    return spec_dict(task, transformed(task, describe(task, plugin_->host(), complete),
+                                       transforms_of(transforms)));
   }
 
  private:

@@ -336,7 +336,7 @@ inline Got take(Pool& pool, std::unique_ptr<Batch> batch) {
   get(got.id, "env_id");
   get(got.elapsed, "elapsed_step");
   get(got.lives, "lives");
-  get(got.reward, "reward");
+  if (!pool.plan().settings.float32_reward) get(got.reward, "reward");
   get(got.returns, "episode_return");
   get(got.terminated, "terminated");
   get(got.truncated, "truncated");

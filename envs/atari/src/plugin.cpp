@@ -135,9 +135,8 @@ class Atari {
   void load(envpool::reader& from, std::int32_t) {
     const auto bytes = from.take(from.left());
     if (!console_.loaded()) console_.load(0);
-    argument([&] {
-      console_.restore({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-    });
+    argument(
+        [&] { console_.restore({reinterpret_cast<const char*>(bytes.data()), bytes.size()}); });
     seed_.reset();
   }
 

@@ -279,7 +279,8 @@ class field_builder {
   // Inclusive bounds, one for all elements or one each.
   field_builder within(element low, element high) const { return bounds({&low, 1}, {&high, 1}); }
   field_builder within(const std::vector<element>& low, const std::vector<element>& high) const
-      requires(!std::same_as<element, bool>) {
+    requires(!std::same_as<element, bool>)
+  {
     return bounds(low, high);
   }
   // Integers start .. start+n-1, alike for all elements or one count each (multi-discrete).
@@ -308,7 +309,9 @@ class field_builder {
     return flag(EP_FIELD_PER_AGENT).set(r_->raw.group, group);
   }
   // shape[0] is a maximum.
-  field_builder ragged() const requires(handle::dynamic && !handle::is_text) {
+  field_builder ragged() const
+    requires(handle::dynamic && !handle::is_text)
+  {
     return flag(EP_FIELD_RAGGED);
   }
   field_builder not_deterministic() const { return flag(EP_FIELD_VOLATILE); }
@@ -519,7 +522,8 @@ class view {
 
   // Tells how long a ragged field or a text is and gives the part to write.
   template <class T, ep_role Role>
-  requires(field<T, Role>::dynamic) auto resize(const field<T, Role>& h, std::size_t length) const {
+    requires(field<T, Role>::dynamic)
+  auto resize(const field<T, Role>& h, std::size_t length) const {
     auto all = (*this)[h];
     if (h.inner == 0 || length * h.inner > h.count)
       throw error(EP_E_FAILED, "a length that its field can't have: " + std::to_string(length));
@@ -748,7 +752,8 @@ class options {
   };
 
   template <class T, class B>
-  requires std::derived_from<C, B> builder<T> add(std::string name, T B::*member) {
+    requires std::derived_from<C, B>
+  builder<T> add(std::string name, T B::* member) {
     record& r = records_.emplace_back();
     r.raw.size = sizeof(ep_option);
     r.name = std::move(name);
@@ -879,7 +884,7 @@ struct config_of {
   using type = nothing;
 };
 template <class E>
-requires requires { typename E::config; }
+  requires requires { typename E::config; }
 struct config_of<E> {
   using type = typename E::config;
 };
@@ -924,7 +929,7 @@ struct [[gnu::visibility("hidden")]] glue {
   static constexpr bool has_config = !std::same_as<config, nothing>;
   static constexpr bool has_entry = !std::same_as<Entry, nothing>;
 
-  static auto fields(spec & s, const config& c, const Entry& e) {
+  static auto fields(spec& s, const config& c, const Entry& e) {
     if constexpr (has_config && has_entry && requires { E::describe(s, c, e); })
       return E::describe(s, c, e);
     else if constexpr (has_entry && requires { E::describe(s, e); })
@@ -968,17 +973,16 @@ struct [[gnu::visibility("hidden")]] glue {
           env(build(x, c, f, e)) {}
   };
 
-  static constexpr bool many_agents = requires(E & e, const input& i, results& r) { e.step(i, r); };
-  static constexpr bool reset_takes_config = has_config && requires(E & e, const config& c) {
-    e.reset(c);
-  };
+  static constexpr bool many_agents = requires(E& e, const input& i, results& r) { e.step(i, r); };
+  static constexpr bool reset_takes_config =
+      has_config && requires(E& e, const config& c) { e.reset(c); };
   static constexpr bool batched = requires { requires static_cast<bool>(E::batch); };
-  static constexpr bool drawn = requires(E & e, const ep_image& i) { e.draw(i); };
-  static constexpr bool visited = requires(E & e, writer & w, reader & r) {
+  static constexpr bool drawn = requires(E& e, const ep_image& i) { e.draw(i); };
+  static constexpr bool visited = requires(E& e, writer& w, reader& r) {
     e.state(w);
     e.state(r);
   };
-  static constexpr bool saved = visited || requires(E & e, writer & w, reader & r) {
+  static constexpr bool saved = visited || requires(E& e, writer& w, reader& r) {
     e.save(w, 1);
     e.load(r, 1);
   };
@@ -1273,8 +1277,9 @@ template <class E, const auto& Entries>
 struct tasks_of<family<E, Entries>> {
   using G = glue<E, std::remove_cvref_t<decltype(Entries[0])>>;
   static void append(task_list& to) {
-    [&]<std::size_t... I>(std::index_sequence<I...>) { (to.push_back(one<I>()), ...); }
-    (std::make_index_sequence<std::size(Entries)>{});
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (to.push_back(one<I>()), ...);
+    }(std::make_index_sequence<std::size(Entries)>{});
   }
   template <std::size_t I>
   static const ep_task* one() {

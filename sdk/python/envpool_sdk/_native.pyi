@@ -161,7 +161,9 @@ class Pool:
         options: Mapping[str, Any] = {},  # EP_OPTION_AT_RESET ones
     ) -> None:
         """Enqueues resets; recv gives their rows. A first reset without seeds takes entropy."""
-    def recv(self, timeout: float = -1.0) -> tuple[tuple[npt.NDArray[Any], ...], tuple[npt.NDArray[Any], ...] | None, list[tuple[int, str]]]:
+    def recv(
+        self, timeout: float = -1.0
+    ) -> tuple[tuple[npt.NDArray[Any], ...], tuple[npt.NDArray[Any], ...] | None, list[tuple[int, str]]]:
         """The next batch: (columns, final, faults). Synchronous: the rows of the oldest send, in its order. Asynchronous:
         batch_size rows in order of completion, or fewer if no more are in flight. timeout in seconds, negative: none.
 
@@ -171,7 +173,9 @@ class Pool:
         faults: (env_id, message) of rows whose "fault" is set.
         Raises RuntimeError if nothing is in flight, TimeoutError naming the envs waited for (nothing is lost),
         EnvError, ClosedError. Ctrl-C raises KeyboardInterrupt and loses nothing."""
-    def step(self, actions: Sequence[npt.NDArray[Any]], env_ids: npt.NDArray[np.int32] | None = None) -> tuple[tuple[npt.NDArray[Any], ...], tuple[npt.NDArray[Any], ...] | None, list[tuple[int, str]]]:
+    def step(
+        self, actions: Sequence[npt.NDArray[Any]], env_ids: npt.NDArray[np.int32] | None = None
+    ) -> tuple[tuple[npt.NDArray[Any], ...], tuple[npt.NDArray[Any], ...] | None, list[tuple[int, str]]]:
         """send, then recv."""
     def observe(self, env_ids: npt.NDArray[np.int32]) -> tuple[npt.NDArray[Any], ...]:
         """The last row of each env again, without stepping (columns as in recv). Refused for envs in flight. For

@@ -26,17 +26,17 @@ typedef struct ep_image {
   uint32_t camera;        /* 0: the default camera */
   uint32_t reserved;
   uint64_t row_bytes; /* distance between rows of pixels */
-  void *pixels;       /* top row first */
+  void* pixels;       /* top row first */
 } ep_image;
 
 typedef struct ep_render {
   uint32_t size;
   uint32_t formats; /* bit f set: format f is supported */
-  /* Fills width and height where they are 0; refuses (EP_E_ARGUMENT) a size, camera or format that draw() could not
-   * draw. pixels and row_bytes are not looked at. [env-exclusive] */
-  ep_status(EP_CALL *measure)(void *env, ep_image *image);
+  /* Fills width and height where they are 0; refuses (EP_E_ARGUMENT) a size, camera or format that
+   * draw() could not draw. pixels and row_bytes are not looked at. [env-exclusive] */
+  ep_status(EP_CALL* measure)(void* env, ep_image* image);
   /* Draws the present state; every pixel is written, nothing of the env changes. [env-exclusive] */
-  ep_status(EP_CALL *draw)(void *env, const ep_image *image);
+  ep_status(EP_CALL* draw)(void* env, const ep_image* image);
 } ep_render;
 
 #ifdef __cplusplus

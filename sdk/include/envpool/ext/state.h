@@ -17,20 +17,22 @@ enum {
   EP_STATE_PERSIST = 2 /* for any machine and a later version of the plugin */
 };
 
-/* Takes bytes; may be called many times, in order. A status other than EP_OK is to be returned by save(). Frozen. */
+/* Takes bytes; may be called many times, in order. A status other than EP_OK is to be returned by
+ * save(). Frozen. */
 typedef struct ep_writer {
-  void *ctx;
-  ep_status(EP_CALL *write)(const struct ep_writer *writer, const void *data, uint64_t bytes);
+  void* ctx;
+  ep_status(EP_CALL* write)(const struct ep_writer* writer, const void* data, uint64_t bytes);
 } ep_writer;
 
 typedef struct ep_state {
   uint32_t size;
   uint32_t purposes; /* bit p set: purpose p is supported */
-  /* Writes all that step(), observe() and an unseeded reset() depend on, the generator too. [env-exclusive] */
-  ep_status(EP_CALL *save)(void *env, int32_t purpose, const ep_writer *writer);
-  /* Takes such bytes into any env made with equal options. Bytes it can't use: EP_E_ARGUMENT, and nothing changes.
+  /* Writes all that step(), observe() and an unseeded reset() depend on, the generator too.
    * [env-exclusive] */
-  ep_status(EP_CALL *load)(void *env, int32_t purpose, const void *data, uint64_t bytes);
+  ep_status(EP_CALL* save)(void* env, int32_t purpose, const ep_writer* writer);
+  /* Takes such bytes into any env made with equal options. Bytes it can't use: EP_E_ARGUMENT, and
+   * nothing changes. [env-exclusive] */
+  ep_status(EP_CALL* load)(void* env, int32_t purpose, const void* data, uint64_t bytes);
 } ep_state;
 
 #ifdef __cplusplus
