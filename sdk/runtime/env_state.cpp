@@ -118,7 +118,8 @@ std::mt19937 generator_from(std::span<const std::byte> text) {
   std::mt19937 generator;
   std::uint64_t word = 0;
   bool good = true;
-  for (std::size_t i = 0; i < std::mt19937::state_size; ++i) good = in >> word && word <= UINT32_MAX && good;
+  for (std::size_t i = 0; i < std::mt19937::state_size; ++i)
+    good = in >> word && word <= UINT32_MAX && good;
   in.clear();
   in.seekg(0);
   if (!good || !(in >> generator)) throw Error(ErrorKind::kValue, "the state is damaged");

@@ -379,11 +379,20 @@ void Pool::finish_visit() {
   if (outstanding_.fetch_sub(1, std::memory_order_acq_rel) == 1) done_.notify();
 }
 
+bool Pool::begins_anew(std::uint32_t id) const {
+  const Job::Kind kind = jobs_[id].kind;
+  return kind == Job::Kind::kReset || (kind == Job::Kind::kStep && envs_[id]->over());
+}
+
 bool Pool::run_some(Runner& runner) {
   for (Lane* lane : runner.lanes) {
     const std::uint32_t count = lane->take(std::span(runner.chunk).first(chunk_size(*lane)));
     if (count == 0) continue;
-    const auto ids = std::span<const std::uint32_t>(runner.chunk).first(count);
+    const auto ids = std::span(runner.chunk).first(count);
+    // Resets are often slow: the rows of the others need not wait for them.
+    if (!synchronous()) {
+      std::partition(ids.begin(), ids.end(), [&](std::uint32_t id) { return !begins_anew(id); });
+    }
     const auto start = Clock::now();
     run(ids, runner);
     const auto spent =
@@ -591,11 +600,9 @@ void Pool::send(std::span<const ActionRows> actions, EnvIds env_ids) {
   }
   // Waking a worker costs more than a little work, which the receiver does himself.
   const bool little = count * cost_.load(std::memory_order_relaxed) < kChunkNanoseconds;
-  if (!(little && caller_works_)) {
-    work_.notify();
-  } else if (!alone) {
-    done_.notify();  // a receiver who waits for others is to do it at once
-  }
+  if (!(little && caller_works_ && alone)) work_.notify();
+  // A receiver who waits for the work of others may help.
+  if (caller_works_ && !alone) done_.notify();
 }
 
 void Pool::reset(EnvIds env_ids, std::optional<std::span<const std::uint64_t>> seeds,
@@ -712,7 +719,8 @@ std::unique_ptr<Batch> Pool::recv(std::optional<std::chrono::nanoseconds> timeou
     start_a_worker();
     work_.notify();  // send may have left it to us
   }
-  auto next_interrupt = Clock::now() + kInterruptEvery;
+  auto now = Clock::now();
+  auto next_interrupt = now + kInterruptEvery;
   for (;;) {
     const std::uint64_t key = done_.key();
     {
@@ -733,8 +741,11 @@ std::unique_ptr<Batch> Pool::recv(std::optional<std::chrono::nanoseconds> timeou
       }
       if (helps && !call.runner) call.runner = spare_runner();
     }
+    const auto start = now;
     const bool ran = call.runner && run_some(*call.runner);
-    const auto now = Clock::now();
+    now = Clock::now();
+    // Costlier than send took it for, so perhaps no worker is awake.
+    if (ran && now - start > std::chrono::nanoseconds(kChunkNanoseconds)) work_.notify();
     if (now >= next_interrupt) {
       next_interrupt = now + kInterruptEvery;
       if (interrupt) interrupt();
@@ -746,6 +757,7 @@ std::unique_ptr<Batch> Pool::recv(std::optional<std::chrono::nanoseconds> timeou
                   std::string(plan_.task.id) + ": nothing complete yet; in flight: " + flying());
     }
     done_.wait(key, std::min(deadline, next_interrupt), spin_caller_);
+    now = Clock::now();
   }
 }
 

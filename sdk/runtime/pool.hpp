@@ -171,6 +171,7 @@ class Pool {
 
   // By runners.
   void work(std::uint32_t index, Runner& runner);
+  bool begins_anew(std::uint32_t id) const;
   bool run_some(Runner& runner);
   std::uint32_t chunk_size(const Lane& lane) const;
   void run(std::span<const std::uint32_t> ids, Runner& runner);

@@ -55,8 +55,7 @@ struct Script {
   std::function<std::uint8_t(const FakeEnv&)> pixel = [](const FakeEnv& env) {
     return static_cast<std::uint8_t>(50 * env.episode + env.t);
   };
-  std::atomic<int> alive{0}, created{0}, wrong_thread{0}, overlaps{0}, out_of_order{0},
-      observed{0};
+  std::atomic<int> alive{0}, created{0}, wrong_thread{0}, overlaps{0}, out_of_order{0}, observed{0};
 };
 inline std::unique_ptr<Script> script = std::make_unique<Script>();
 

@@ -211,6 +211,36 @@ void test_async_slow_reset() {
   CHECK(std::count(got.id.begin(), got.id.end(), 1) == 1);
 }
 
+// Cheap envs are taken several at once: those that only step come before one that begins anew.
+void test_async_slow_autoreset() {
+  Gate gate;
+  script->reset = [&](FakeEnv& env) {
+    if (env.id == 0 && env.episode == 1) gate.pass();
+    return EP_OK;
+  };
+  script->step = [](FakeEnv& env) {
+    env.terminated = env.id == 0 && env.t == 400;
+    return EP_OK;
+  };
+  PoolPtr pool = make_pool(free_task(), sizes(8, 1, 2));
+  const auto all = [&](std::size_t count) {
+    Ids seen;
+    for (std::size_t i = 0; i < count; ++i) seen.push_back(recv(*pool).id.at(0));
+    std::sort(seen.begin(), seen.end());
+    return seen;
+  };
+  reset(*pool, all_ids(*pool));
+  all(8);
+  for (int i = 0; i < 400; ++i) {
+    send(*pool, all_ids(*pool));
+    all(8);
+  }
+  send(*pool, all_ids(*pool));
+  CHECK((all(7) == Ids{1, 2, 3, 4, 5, 6, 7}));
+  gate.open();
+  CHECK(all(1) == Ids{0});
+}
+
 // Rows of an asynchronous batch stand in the order in which the envs were done.
 void test_async_order() {
   std::array<Gate, 3> gates;
@@ -739,7 +769,8 @@ void test_many_producers() {
             for (int i = 0; i < kEach; ++i) {
               const int id = k * kEach + i;
               const auto at = static_cast<std::size_t>(id);
-              if (todo[static_cast<std::size_t>(i)] > 0 && received[at] == sent[at]) ids.push_back(id);
+              if (todo[static_cast<std::size_t>(i)] > 0 && received[at] == sent[at])
+                ids.push_back(id);
             }
             for (const std::int32_t id : ids) ++sent[static_cast<std::size_t>(id)];
             try {
@@ -766,14 +797,15 @@ void test_many_producers() {
   }
 }
 
-// A send that leaves the work to the receiver reaches one who sleeps already.
+// A send that would leave cheap work to the receiver does not do so if there is one who waits
+// already, or hangs in another env.
 void test_send_wakes_receiver() {
   Gate gate;
   script->step = [&](FakeEnv& env) {
     if (env.id == 0) gate.pass();
     return EP_OK;
   };
-  PoolPtr pool = make_pool(free_task(), sizes(64, 64, 2));
+  PoolPtr pool = make_pool(free_task(), sizes(64, 64, 2));  // one worker, and the receiver
   reset_all(*pool);
   Ids others;
   for (int i = 1; i < 64; ++i) others.push_back(i);
@@ -796,6 +828,26 @@ void test_send_wakes_receiver() {
   CHECK(done() != before);
   gate.open();
   receiver.join();
+}
+
+// Envs that were cheap so far and suddenly are not: the worker is woken to help.
+void test_cheap_turns_dear() {
+  std::mutex mutex;
+  std::set<std::thread::id> who;
+  std::atomic<bool> dear{false};
+  script->step = [&](FakeEnv&) {
+    if (!dear) return EP_OK;
+    std::this_thread::sleep_for(2ms);
+    const std::lock_guard lock(mutex);
+    who.insert(std::this_thread::get_id());
+    return EP_OK;
+  };
+  PoolPtr pool = make_pool(free_task(), sizes(4, 4, 2));
+  reset_all(*pool);
+  for (int i = 0; i < 300; ++i) step(*pool);
+  dear = true;
+  step(*pool);
+  CHECK(who.size() == 2);
 }
 
 // ---- waiting
@@ -913,27 +965,20 @@ void test_close_busy() {
 void test_close_does_not_lock_out() {
   PoolPtr pool = make_pool(free_task(), sizes(1, 1, 1));
   std::atomic<bool> asked{false};
-  struct Watched {
-    std::function<void()> gone;
-    ~Watched() { gone(); }
-  };
+  bool in_time = false;
   std::thread asker;
-  auto watched = std::make_shared<Watched>();
-  watched->gone = [&] {
+  script->destroy = [&](FakeEnv&) {
     asker = std::thread([&] {
       pool->pending();
       asked = true;
     });
     for (int i = 0; i < 2000 && !asked; ++i) std::this_thread::sleep_for(1ms);
-  };
-  // The only thing of an env that ends with it is in its destroy(): the script's destroy hook.
-  script->destroy = [&](FakeEnv&) {
-    watched.reset();
+    in_time = asked;
     return EP_OK;
   };
   CHECK(pool->close(5s));
-  if (asker.joinable()) asker.join();
-  CHECK(asked);
+  asker.join();
+  CHECK(in_time);
 }
 
 void test_hung() {
@@ -1064,6 +1109,7 @@ int main() {
   RUN(test_partial_sends);
   RUN(test_async);
   RUN(test_async_slow_reset);
+  RUN(test_async_slow_autoreset);
   RUN(test_async_order);
   RUN(test_validation);
   RUN(test_seeds);
@@ -1081,6 +1127,7 @@ int main() {
   RUN(test_thread_bound);
   RUN(test_many_producers);
   RUN(test_send_wakes_receiver);
+  RUN(test_cheap_turns_dear);
   RUN(test_timeout);
   RUN(test_interrupt);
   RUN(test_close_busy);

@@ -67,7 +67,8 @@ void test_max_true() {
   t.frame_skip = 4;
   t.max_last_two = true;
   // Ends in frame: whole skip, the last one, the last but one, an earlier one.
-  for (const auto& [length, shown] : std::vector<std::pair<int, int>>{{0, 197}, {4, 197}, {3, 197}, {2, 198}}) {
+  for (const auto& [length, shown] :
+       std::vector<std::pair<int, int>>{{0, 197}, {4, 197}, {3, 197}, {2, 198}}) {
     script->length = length;
     PoolPtr pool = make_pool(image_task(), settings_for(t));
     CHECK(stack_of(reset_all(*pool)) == Stack{200});
@@ -111,7 +112,7 @@ void test_stale() {
            {0, 90},  // whole: max(frame 7, frame 8)
            {5, 40},  // stopped in frame 1: what was shown before
            {6, 40},
-           {7, 40},    // the last but one is not looked at either
+           {7, 40},     // the last but one is not looked at either
            {8, 90}}) {  // stopped in the last frame: max(shown before, frame 7)
     script->length = length;
     PoolPtr pool = make_pool(image_task(), settings_for(t));
@@ -314,7 +315,8 @@ void test_noop_and_fire() {
           }
           const Got got = recv(*pool);
           std::vector<int> expected(static_cast<std::size_t>(noops), 0);
-          if (fire) expected.insert(order == FireOrder::kFirst ? expected.begin() : expected.end(), 1);
+          if (fire)
+            expected.insert(order == FireOrder::kFirst ? expected.begin() : expected.end(), 1);
           CHECK(actions == expected);
           CHECK(got.elapsed[0] == 0 && got.reward[0] == 0 && got.returns[0] == 0);
           CHECK(!got.terminated[0] && !got.fault[0]);
