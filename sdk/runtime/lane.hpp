@@ -49,8 +49,8 @@ class Lane {
     }
   }
 
-  // How many wait; only a hint while others push or take. Acquire, head first: as in take(), so that
-  // it never seems ahead of the tail.
+  // How many wait; only a hint while others push or take. Acquire, head first: as in take(), so
+  // that it never seems ahead of the tail.
   std::uint64_t size() const {
     const std::uint64_t head = head_.load(std::memory_order_acquire);
     return tail_.load(std::memory_order_acquire) - head;

@@ -43,7 +43,7 @@ void check_text(const std::string& what, const char* text) {
 // ---- the file
 
 struct stat status_of(const std::string& path) {
-  struct stat status {};
+  struct stat status{};
   if (stat(path.c_str(), &status) != 0)
     refuse(errno == ENOENT ? "there is no such file" : std::generic_category().message(errno));
   if (!S_ISREG(status.st_mode))

@@ -111,9 +111,9 @@ void test_damaged() {
     play(*pool, 1, 3);
     const Got before = look(*pool, 1);
     for (std::size_t size = 0; size < state.size(); ++size) {
-      const std::span<const std::byte> cut = std::span(state).first(size);
+      const auto end = state.begin() + static_cast<std::ptrdiff_t>(size);
+      const Bytes cut(state.begin(), end);  // a copy of its own: nothing stands behind it
       CHECK_THROWS(pool->load_state(1, cut), kValue, "env 1: load_state: ");
-      CHECK_THROWS(pool->load_state(1, Bytes(cut.begin(), cut.end())), kValue, "load_state: ");
     }
     Bytes bad = state;
     for (std::size_t i = 0; i < state.size(); ++i) {
