@@ -486,6 +486,11 @@ Pool::EnvIds span_of(const Ids& ids) {
   return std::span(ids->data(), ids->size());
 }
 
+// At least 0; a year is as good as for ever, and fits the clock.
+std::chrono::nanoseconds nanoseconds_of(double seconds) {
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(std::clamp(seconds, 0.0, 3e7) * 1e9));
+}
+
 class PyPool {
  public:
   PyPool(const PyPlugin& plugin, const std::string& task_id, const nb::object& options,
@@ -567,9 +572,7 @@ class PyPool {
 
   nb::tuple recv(double timeout) {
     std::optional<std::chrono::nanoseconds> limit;
-    // Longer than a year is as good as for ever, and the clock can hold it.
-    if (timeout >= 0 && timeout < 3e7)
-      limit = std::chrono::nanoseconds(static_cast<std::int64_t>(timeout * 1e9));
+    if (timeout >= 0) limit = nanoseconds_of(timeout);
     std::unique_ptr<Batch> batch;
     {
       const nb::gil_scoped_release no_gil;
@@ -620,8 +623,7 @@ class PyPool {
 
   bool close(double timeout) {
     const nb::gil_scoped_release no_gil;
-    return pool_->close(
-        std::chrono::nanoseconds(static_cast<std::int64_t>(std::max(timeout, 0.0) * 1e9)));
+    return pool_->close(nanoseconds_of(timeout));
   }
 
   nb::dict statistics() const {

@@ -839,9 +839,8 @@ Statistics Pool::statistics() const {
 // Lets `act` loose on envs that are not in flight, on threads where they may be touched. Throws
 // what it throws.
 void Pool::visit(EnvIds env_ids, const Visitor& act) {
-  const Call call(*this);
+  Call call(*this);
   const std::lock_guard one_at_a_time(visit_mutex_);
-  start_a_worker();
   std::vector<std::uint32_t> ids;
   {
     const std::lock_guard lock(mutex_);
@@ -853,9 +852,17 @@ void Pool::visit(EnvIds env_ids, const Visitor& act) {
     error_ = nullptr;
     // Relaxed: enqueue releases it to the visitors.
     outstanding_.store(static_cast<std::uint32_t>(ids.size()), std::memory_order_relaxed);
-    enqueue(ids);
+    if (free_) {
+      call.runner = spare_runner();
+    } else {
+      enqueue(ids);
+    }
   }
-  work_.notify();
+  if (free_) {  // any thread may touch the envs, so this one does
+    for (const std::uint32_t id : ids) create_or_visit(id, *call.runner);
+  } else {
+    work_.notify();
+  }
   for (;;) {
     const std::uint64_t key = done_.key();
     // Acquire: what the visitors did.

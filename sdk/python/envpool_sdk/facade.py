@@ -94,8 +94,9 @@ class EnvPool(gymnasium.Env[Any, Any]):
         mode = making.autoreset(made.id, autoreset_mode)
         self.render_mode = making.render_mode(made, render_mode)
         self._camera = making.camera(made.id, render_width, render_height, render_camera_id)
-        self._render_env_id = render_env_id
-        ids = np.arange(making.integer(made.id, "num_envs", num_envs, least=1), dtype=np.int32)
+        num_envs = making.integer(made.id, "num_envs", num_envs, 1, making.MOST_ENVS)
+        self._render_env_id = making.integer(made.id, "render_env_id", render_env_id, 0, num_envs - 1)
+        ids = np.arange(num_envs, dtype=np.int32)
         self._first_seeds = making.seeds_of(made.id, seed, ids)
         self._pool = made.open(
             self,
@@ -232,6 +233,8 @@ class EnvPool(gymnasium.Env[Any, Any]):
         ids = np.atleast_1d(cast(env_id, _INT32, f"{self._setup.id}: env_id"))
         if ids.ndim != 1:
             raise ValueError(f"{self._setup.id}: env_id must be a list of envs, not of shape {ids.shape}")
+        if np.asarray(env_id).dtype == np.bool_:
+            raise ValueError(f"{self._setup.id}: env_id must be a list of envs, not a mask: np.flatnonzero() makes one")
         wrong = ids[(ids < 0) | (ids >= len(self._ids))]
         if len(wrong):
             raise ValueError(f"{self._setup.id}: env_id {int(wrong[0])} must be within 0 .. {len(self._ids) - 1}")
@@ -323,8 +326,11 @@ class EnvPool(gymnasium.Env[Any, Any]):
             gymnasium.logger.warn(f"{self._setup.id}: render() needs render_mode='rgb_array'")
             return None
         ids = self._select(self._render_env_id if env_ids is None else env_ids)
+        if len(ids) == 0:
+            raise ValueError(f"{self._setup.id}: render() needs at least one env, not env_ids={env_ids!r}")
         width, height, camera = self._camera
-        camera = camera if camera_id is None else camera_id
+        if camera_id is not None:
+            width, height, camera = making.camera(self._setup.id, width, height, camera_id)
         return np.stack([self._pool.render(i, width, height, camera) for i in ids.tolist()])
 
     def close(self, timeout: float = 2.0) -> None:

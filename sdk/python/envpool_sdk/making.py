@@ -5,11 +5,12 @@ from __future__ import annotations
 import atexit
 import inspect
 import json
+import math
 import operator
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -19,6 +20,7 @@ from gymnasium.vector import AutoresetMode
 
 from envpool_sdk import registry
 from envpool_sdk._native import Plugin, PluginError, Pool, available_cpus
+from envpool_sdk.rows import cast as cast_array
 
 if TYPE_CHECKING:
     from envpool_sdk._native import OptionDict, SpecDict, TaskDict, TransformsDict
@@ -52,6 +54,11 @@ AREA_RESIZE = "use_inter_area_resize"
 """EnvPool's option for what is interpolation="area" or "linear" here."""
 
 RENDER = "envpool.render/1"
+
+MOST_ENVS = 2**20
+"""The most envs that a pool can have."""
+
+_INT64, _UINT32 = 2**63 - 1, 2**32 - 1
 
 _NO_ARGUMENTS = frozenset({"self", "options", "task_id"})
 
@@ -104,8 +111,12 @@ class Setup:
         transforms |= given_transforms
         each = [plain]
         if env_kwargs is not None:
+            if isinstance(env_kwargs, Mapping) or not isinstance(env_kwargs, Iterable):
+                raise ValueError(f"{task_id}: env_kwargs={env_kwargs!r} must be a list with one dictionary for each env")
             each = []
             for i, one in enumerate(env_kwargs):
+                if not isinstance(one, Mapping):
+                    raise ValueError(f"{task_id}: env_kwargs[{i}]={one!r} must be a dictionary of options")
                 more, misplaced = _sort(one, declared, f"{task_id}: env_kwargs[{i}]")
                 if misplaced:
                     raise ValueError(
@@ -152,7 +163,7 @@ class Setup:
         Raises:
             ValueError: an argument out of its range, or the value of an option; EnvError: an env can't be made.
         """
-        num_envs = integer(self.id, "num_envs", num_envs, least=1)
+        num_envs = integer(self.id, "num_envs", num_envs, 1, MOST_ENVS)
         batch_size = integer(self.id, "batch_size", batch_size, least=0) or num_envs
         if batch_size > num_envs:
             raise ValueError(f"{self.id}: batch_size={batch_size} must be at most num_envs={num_envs}; 0: num_envs")
@@ -165,12 +176,12 @@ class Setup:
             num_envs=num_envs,
             batch_size=batch_size,
             num_threads=_threads(self.id, num_threads, num_envs),
-            thread_affinity_offset=integer(self.id, "thread_affinity_offset", thread_affinity_offset, least=-1),
+            thread_affinity_offset=integer(self.id, "thread_affinity_offset", thread_affinity_offset, -1, _INT64),
             autoreset=autoreset_mode.name.lower(),
             max_episode_steps=_limit(self.id, max_episode_steps),
             both_flags=both_flags,
             reward_dtype=reward_dtype,
-            max_faults=integer(self.id, "max_faults", max_faults, least=0),
+            max_faults=integer(self.id, "max_faults", max_faults, 0, _INT64),
             transforms=self.transforms,
         )
         _owners.add(owner)
@@ -178,26 +189,33 @@ class Setup:
 
     def reset_options(self, options: Mapping[str, Any] | None) -> Mapping[str, Any]:
         """The options of a reset, if all of them may be given then; else ValueError naming those that may."""
-        if not options:
+        if options is None:
             return {}
+        if not isinstance(options, Mapping):
+            raise ValueError(f"{self.id}: options={options!r} of reset() must be a dictionary")
         allowed = {name: option for name, option in _declared(self.task).items() if option["at_reset"]}
         for name in options:
             if name not in allowed:
-                hint = registry.nearest(name, allowed)
+                hint = registry.nearest(str(name), allowed)
                 raise ValueError(f"{self.id}: options[{name!r}] of reset() is no option that may be given then. {hint}")
-        return {name: _plain(value, allowed[name]) for name, value in options.items()}
+        return {name: _plain(value, allowed[name], f"{self.id}: option {name}") for name, value in options.items()}
 
 
 def _declared(task: TaskDict) -> dict[str, OptionDict]:
     return {option["name"]: option for option in task["options"]}
 
 
-def _plain(value: Any, option: OptionDict | None) -> Any:
-    """The value in the types that the native module takes."""
+def _plain(value: Any, option: OptionDict | None, where: str) -> Any:
+    """The value in the types that the native module takes. Raises ValueError for what no array or no JSON can hold."""
+    if option is not None and option["type"] == "array":
+        return cast_array(value, np.dtype(option["dtype"]), where)
     if isinstance(value, np.generic):
         return value.item()
     if option is not None and option["type"] == "json" and not isinstance(value, str):
-        return json.dumps(value)
+        try:
+            return json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{where}={value!r} is not JSON: {error}") from None
     return value
 
 
@@ -209,9 +227,9 @@ def _sort(
     transforms: dict[str, Any] = {}
     for name, value in options.items():
         if name in declared:
-            plain[name] = _plain(value, declared[name])
+            plain[name] = _plain(value, declared[name], f"{where}: option {name}")
         elif name in TRANSFORMS:
-            transforms[name] = _plain(value, None)
+            transforms[name] = _plain(value, None, where)
         elif name == AREA_RESIZE:
             if "interpolation" in options:
                 raise ValueError(
@@ -221,7 +239,7 @@ def _sort(
                 raise ValueError(f"{where}: {name}={value!r} must be a bool")
             transforms["interpolation"] = "area" if value else "linear"
         else:
-            hint = registry.nearest(name, declared.keys() | TRANSFORMS | {AREA_RESIZE} | known - _NO_ARGUMENTS)
+            hint = registry.nearest(str(name), declared.keys() | TRANSFORMS | {AREA_RESIZE} | known - _NO_ARGUMENTS)
             raise ValueError(f"{where}: there is no option {name!r}. {hint}")
     return plain, transforms
 
@@ -229,14 +247,15 @@ def _sort(
 # ---- arguments --------------------------------------------------------------
 
 
-def integer(task_id: str, name: str, value: Any, least: int) -> int:
-    """The value as an int, if it is a whole number and not below the least; else ValueError."""
+def integer(task_id: str, name: str, value: Any, least: int, most: float = math.inf) -> int:
+    """The value as an int, if it is a whole number, neither below the least nor above the most; else ValueError."""
     try:
         number = operator.index(value)
     except TypeError:
         number = least - 1
-    if number < least or isinstance(value, bool):
-        raise ValueError(f"{task_id}: {name}={value!r} must be an integer, at least {least}")
+    if not least <= number <= most or isinstance(value, bool):
+        bound = f"at most {most}" if number > most else f"at least {least}"
+        raise ValueError(f"{task_id}: {name}={value!r} must be an integer, {bound}")
     return number
 
 
@@ -263,9 +282,9 @@ def render_mode(setup: Setup, mode: str | None) -> str | None:
 def camera(task_id: str, width: int, height: int, camera_id: int) -> tuple[int, int, int]:
     """What Pool.render() takes, checked; else ValueError."""
     return (
-        integer(task_id, "render_width", width, least=0),
-        integer(task_id, "render_height", height, least=0),
-        integer(task_id, "render_camera_id", camera_id, least=0),
+        integer(task_id, "render_width", width, 0, _UINT32),
+        integer(task_id, "render_height", height, 0, _UINT32),
+        integer(task_id, "render_camera_id", camera_id, 0, _UINT32),
     )
 
 
@@ -313,7 +332,7 @@ def _limit(task_id: str, max_episode_steps: int | None) -> int:
     if max_episode_steps == -1:
         return 0
     try:
-        return integer(task_id, "max_episode_steps", max_episode_steps, least=1)
+        return integer(task_id, "max_episode_steps", max_episode_steps, 1, _INT64)
     except ValueError as error:
         raise ValueError(f"{error}; -1: no limit, None: the task's own") from None
 
@@ -338,7 +357,8 @@ def seeds_of(
     """
     if seed is None:
         return [None] * len(env_ids)
-    if not isinstance(seed, (Sequence, np.ndarray)) or isinstance(seed, str):
+    is_array = isinstance(seed, np.ndarray) and seed.ndim > 0
+    if not is_array and (not isinstance(seed, Sequence) or isinstance(seed, (str, bytes))):
         first = integer(task_id, "seed", seed, least=0)
         return [(first + i) & SEED_MASK for i in env_ids.tolist()]
     if len(seed) != len(env_ids):

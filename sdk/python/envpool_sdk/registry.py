@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 
@@ -109,7 +110,7 @@ def register(manifest: Manifest) -> tuple[str, ...]:
     return tuple(entries)
 
 
-def load_plugin(path: str | os.PathLike[str]) -> tuple[str, ...]:
+def load_plugin(path: str | bytes | os.PathLike[Any]) -> tuple[str, ...]:
     """Loads a plugin library and makes its tasks known to envpool_sdk.make and to Gymnasium (as "envpool/<id>").
 
     Again with the same file: nothing happens. Libraries are never unloaded: a file that was built anew needs another
@@ -125,9 +126,7 @@ def load_plugin(path: str | os.PathLike[str]) -> tuple[str, ...]:
         PluginError: the file is missing or no usable plugin, or its spec is broken, or another plugin offers one of
             its ids.
     """
-    file = os.path.realpath(os.path.expanduser(os.fspath(path)))
-    if not os.path.isfile(file):
-        raise PluginError(f"{os.fspath(path)!r}: no such file")
+    file = os.path.realpath(os.path.expanduser(os.fsdecode(path)))
     known = next((e.manifest for e in _entries.values() if _same_file(e.manifest.library, file)), None)
     if known is not None:
         load(known)
@@ -183,8 +182,8 @@ def _described(plugin: Plugin, task_id: str) -> TaskManifest:
     task = plugin.tasks[task_id]
     try:
         spec = plugin.describe(task_id, {}, {})
-    except PluginError:
-        raise
+    except PluginError as error:
+        raise PluginError(f"{plugin.path}: {error}") from None
     except (ValueError, EnvError):  # it can't be described without options or assets
         limit, threshold = 0, math.nan
     else:

@@ -88,8 +88,9 @@ class Env(gymnasium.Env[Any, Any]):
             options: the task's options that may change at a reset.
         """
         chosen = self._setup.reset_options(options)
+        seed = None if seed is None else making.integer(self._setup.id, "seed", seed, least=0)
         [engine_seed] = making.seeds_of(self._setup.id, seed, _ONLY)
-        super().reset(seed=None if seed is None else int(seed))
+        super().reset(seed=seed)
         if engine_seed is None and not self._seeded:
             engine_seed = int(self.np_random.integers(2**64, dtype=np.uint64))
         self._pool.reset(None, None if engine_seed is None else np.array([engine_seed], np.uint64), chosen)

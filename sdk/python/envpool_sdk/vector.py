@@ -175,7 +175,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
     def _split(self, options: dict[str, Any] | None) -> tuple[npt.NDArray[np.bool_], Mapping[str, Any]]:
         """The mask and the task's options of a reset."""
-        if options is None or "reset_mask" not in options:
+        if not isinstance(options, Mapping) or "reset_mask" not in options:
             return self._all.copy(), self._setup.reset_options(options)
         mask = options["reset_mask"]
         where = f"{self._setup.id}: options['reset_mask']"
