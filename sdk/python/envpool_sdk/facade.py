@@ -480,7 +480,7 @@ def _spec(made: Setup, native: SpecDict, config: Mapping[str, Any], env_type: st
 def _gym() -> Any:
     """The package gym."""
     try:
-        import gym  # type: ignore[import-not-found]
+        import gym
     except ImportError as error:
         raise ImportError("env_type='gym' needs the package gym: install it, or use env_type='gymnasium'") from error
     if tuple(map(int, gym.__version__.split(".")[:2])) < (0, 26):

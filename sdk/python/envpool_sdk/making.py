@@ -7,6 +7,7 @@ import inspect
 import json
 import math
 import operator
+import os
 import time
 import warnings
 import weakref
@@ -19,7 +20,7 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode
 
 from envpool_sdk import registry
-from envpool_sdk._native import Plugin, PluginError, Pool, available_cpus
+from envpool_sdk._native import EnvError, Plugin, PluginError, Pool, available_cpus
 from envpool_sdk.rows import cast as cast_array
 
 if TYPE_CHECKING:
@@ -112,7 +113,9 @@ class Setup:
         each = [plain]
         if env_kwargs is not None:
             if isinstance(env_kwargs, Mapping) or not isinstance(env_kwargs, Iterable):
-                raise ValueError(f"{task_id}: env_kwargs={env_kwargs!r} must be a list with one dictionary for each env")
+                raise ValueError(
+                    f"{task_id}: env_kwargs={env_kwargs!r} must be a list with one dictionary for each env"
+                )
             each = []
             for i, one in enumerate(env_kwargs):
                 if not isinstance(one, Mapping):
@@ -206,11 +209,21 @@ def _declared(task: TaskDict) -> dict[str, OptionDict]:
 
 
 def _plain(value: Any, option: OptionDict | None, where: str) -> Any:
-    """The value in the types that the native module takes. Raises ValueError for what no array or no JSON can hold."""
+    """The value in the types that the native module takes.
+
+    Raises:
+        ValueError: it is no array, text or JSON of the option's type.
+    """
     if option is not None and option["type"] == "array":
         return cast_array(value, np.dtype(option["dtype"]), where)
     if isinstance(value, np.generic):
-        return value.item()
+        value = value.item()
+    if isinstance(value, (str, os.PathLike)):
+        value = os.fsdecode(value)
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"{where}={value!r} is not UTF-8: {error}") from None
     if option is not None and option["type"] == "json" and not isinstance(value, str):
         try:
             return json.dumps(value, allow_nan=False)
@@ -229,7 +242,7 @@ def _sort(
         if name in declared:
             plain[name] = _plain(value, declared[name], f"{where}: option {name}")
         elif name in TRANSFORMS:
-            transforms[name] = _plain(value, None, where)
+            transforms[name] = _plain(value, None, f"{where}: option {name}")
         elif name == AREA_RESIZE:
             if "interpolation" in options:
                 raise ValueError(
@@ -357,8 +370,9 @@ def seeds_of(
     """
     if seed is None:
         return [None] * len(env_ids)
-    is_array = isinstance(seed, np.ndarray) and seed.ndim > 0
-    if not is_array and (not isinstance(seed, Sequence) or isinstance(seed, (str, bytes))):
+    if isinstance(seed, np.ndarray):
+        seed = seed.tolist()
+    if not isinstance(seed, Sequence) or isinstance(seed, (str, bytes)):
         first = integer(task_id, "seed", seed, least=0)
         return [(first + i) & SEED_MASK for i in env_ids.tolist()]
     if len(seed) != len(env_ids):
@@ -381,6 +395,18 @@ def send_resets(
             pool.reset(ids, ids_seeds, options)
             sent += 1
     return sent
+
+
+def drain(pool: Pool) -> None:
+    """Drops the rows that an interrupted or failed call left in flight, for faces whose users can't receive them."""
+    pending = pool.pending
+    while pending:
+        try:
+            pool.recv()
+        except EnvError:  # of one of those rows, or for good
+            if pool.pending == pending:
+                raise
+        pending = pool.pending
 
 
 # ---- the end ----------------------------------------------------------------

@@ -153,12 +153,12 @@ def discover() -> None:
     for point in entry_points(group=ENTRY_POINT_GROUP):
         try:
             register(point.load()())
-        except Exception as error:  # the package's own code: anything may come
+        except (Exception, SystemExit) as error:  # the package's own code: anything may come
             package = point.dist.name if point.dist else point.value
             _warn(f"the tasks of the package {package} are not available: {_reason(error)}")
     for place in filter(None, os.environ.get(PATH_VARIABLE, "").split(os.pathsep)):
         directory = Path(place)
-        for file in sorted(directory.glob("*.so")) if directory.is_dir() else (directory,):
+        for file in sorted(directory.glob("*.so")) if os.path.isdir(directory) else (directory,):
             try:
                 load_plugin(file)
             except Exception as error:
@@ -169,7 +169,7 @@ def _warn(text: str) -> None:
     warnings.warn(f"envpool_sdk: {text}", stacklevel=4)
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
     return str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
 
 

@@ -289,7 +289,10 @@ def _text_encoder(field: FieldDict, where: str, slot: int, batched: bool) -> _En
         texts = np.asarray(value if batched else [value], dtype=object)
         if texts.ndim != 1 + len(agents) or not all(isinstance(text, str) for text in texts.flat):
             raise ValueError(f"{where} must be {'a tuple of ' if batched or agents else 'a '}str, not {_brief(value)}")
-        encoded = [text.encode() for text in texts.flat]
+        try:
+            encoded = [text.encode() for text in texts.flat]
+        except UnicodeEncodeError as error:
+            raise ValueError(f"{where} is not UTF-8: {error}") from None
         lengths = np.array([len(text) for text in encoded], np.uint32).reshape(texts.shape)
         if encoded and lengths.max() > longest:
             raise ValueError(f"{where} has {lengths.max()} bytes of UTF-8; at most {longest} are allowed")

@@ -93,6 +93,7 @@ class Env(gymnasium.Env[Any, Any]):
         super().reset(seed=seed)
         if engine_seed is None and not self._seeded:
             engine_seed = int(self.np_random.integers(2**64, dtype=np.uint64))
+        making.drain(self._pool)
         self._pool.reset(None, None if engine_seed is None else np.array([engine_seed], np.uint64), chosen)
         self._seeded = True
         columns, _, faults = self._pool.recv()

@@ -157,6 +157,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         if isinstance(seed, (int, np.integer)):
             super().reset(seed=int(seed))
         ids = self._ids[mask]
+        making.drain(self._pool)
         batches = making.send_resets(self._pool, ids, [seeds[i] for i in ids], chosen)
         columns, _, faults = self._pool.recv()
         if batches == 2:
