@@ -68,7 +68,7 @@ void compare(const Case& c) {
   std::uint64_t state = 3;
   std::vector<std::int64_t> actions(kEnvs);
   std::uint64_t ended = 0;
-  for (int step = 0; step < 300; ++step) {
+  for (int step = 0; step < 150; ++step) {
     for (auto& action : actions) action = static_cast<std::int64_t>(ep_rand(&state) >> 63);
     const ActionRows row{actions.data(), nullptr};
     swept->send(std::span(&row, 1), std::nullopt);
