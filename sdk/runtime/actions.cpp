@@ -137,6 +137,14 @@ void Actions::store(std::span<const ActionRows> sent, std::span<const std::uint3
   }
 }
 
+void Actions::store_all(std::span<const ActionRows> sent) {
+  for (std::size_t i = 0; i < fields_.size(); ++i) {
+    Storage& field = fields_[i];
+    std::memcpy(field.rows.data(), sent[i].data, field.rows.size());
+    std::copy_n(sent[i].lengths, field.lengths.size(), field.lengths.data());
+  }
+}
+
 void Actions::point(std::uint32_t env, std::span<const void*> pointers,
                     std::span<const std::uint32_t*> lengths) const {
   for (std::size_t i = 0; i < fields_.size(); ++i) {

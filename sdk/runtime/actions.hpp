@@ -28,6 +28,11 @@ class Actions {
   // Copies; from then on the user's arrays may change.
   void store(std::span<const ActionRows> sent, std::span<const std::uint32_t> ids);
 
+  // The same for all envs, in order.
+  void store_all(std::span<const ActionRows> sent);
+  // All envs' actions of a field, one after the other.
+  std::byte* rows(std::size_t field) { return fields_[field].rows.data(); }
+
   // For Env::step, valid until the next store() for that env. `pointers` and `lengths` have one
   // entry a field.
   void point(std::uint32_t env, std::span<const void*> pointers,

@@ -31,6 +31,12 @@ std::uint64_t respawn_seed(std::uint64_t seed, std::uint64_t env, std::uint64_t 
   return ep_rand(&state);
 }
 
+// One env's part of an array [env][agent].
+template <class T>
+std::span<T> agents_of(std::vector<T>& all, std::uint32_t place, std::uint32_t agents) {
+  return std::span(all).subspan(std::size_t{place} * agents, agents);
+}
+
 template <class T>
 T* data_or_null(std::vector<T>& pointers) {
   return pointers.empty() ? nullptr : pointers.data();
@@ -53,15 +59,19 @@ Scratch::Scratch(const Plan& plan)
       truncated(plan.agents),
       alive(plan.agents) {}
 
-Env::Env(const Plan& plan, std::uint32_t id, std::shared_ptr<const Options> options)
+Env::Env(const Plan& plan, std::uint32_t id, std::shared_ptr<const Options> options,
+         Episodes& episodes, std::uint32_t place)
     : plan_(plan),
       id_(id),
       options_(std::move(options)),
       at_reset_(options_->at_reset({})),
-      reward_(plan.agents),
-      return_(plan.agents),
-      terminated_(plan.agents),
-      truncated_(plan.agents),
+      handle_(episodes.handle[place]),
+      elapsed_(episodes.elapsed[place]),
+      over_(episodes.over[place]),
+      reward_(agents_of(episodes.reward, place, plan.agents)),
+      return_(agents_of(episodes.returned, place, plan.agents)),
+      terminated_(agents_of(episodes.terminated, place, plan.agents)),
+      truncated_(agents_of(episodes.truncated, place, plan.agents)),
       alive_(plan.agents, 1) {
   const bool stale = plan.settings.transforms.last_frame == LastFrame::kStale;
   for (const Target& target : plan.obs) {
@@ -104,7 +114,8 @@ void Env::destroy() noexcept {
 // Ends the episode for a failure of the plugin, and keeps its text.
 void Env::fail(ep_status status, const char* call, const std::string& why) {
   message_ = std::string(plan_.task.id) + ", env " + std::to_string(id_) + ": " + call + ": " + why;
-  fault_ = over_ = game_over_ = episode_over_ = true;
+  over_ = 1;
+  fault_ = game_over_ = episode_over_ = true;
   life_over_ = false;
   std::fill(reward_.begin(), reward_.end(), 0.0);
   std::fill(terminated_.begin(), terminated_.end(), std::uint8_t{0});
@@ -119,6 +130,8 @@ Error Env::refusal(ErrorKind kind, ep_status status, const std::string& call) {
   return Error(
       kind, std::string(plan_.task.id) + ", env " + std::to_string(id_) + ": " + call + ": " + why);
 }
+
+void Env::step_failed(ep_status status) { fail(status, "step", take_explanation(status)); }
 
 bool Env::check(ep_status status, const char* call) {
   if (status == EP_OK) [[likely]]

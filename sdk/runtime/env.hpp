@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "episodes.hpp"
 #include "error.hpp"
 #include "plan.hpp"
 
@@ -41,7 +42,9 @@ class Scratch {
 
 class Env {
  public:
-  Env(const Plan& plan, std::uint32_t id, std::shared_ptr<const Options> options);
+  // Keeps its part of `episodes`: that of `place`, which is its id but for an env made aside.
+  Env(const Plan& plan, std::uint32_t id, std::shared_ptr<const Options> options,
+      Episodes& episodes, std::uint32_t place);
   ~Env() { destroy(); }
   Env(const Env&) = delete;
   Env& operator=(const Env&) = delete;
@@ -59,6 +62,9 @@ class Env {
   // nullptr unless the field has them). Call reset() instead when over().
   void step(std::span<const void* const> action, std::span<const std::uint32_t* const> lengths,
             Scratch& scratch);
+
+  // The outcome of a step by ext/batch.h that failed.
+  void step_failed(ep_status status);
 
   // Writes what is true now to every column of the row. Any number of times.
   void write(const Row& row, Scratch& scratch);
@@ -120,17 +126,19 @@ class Env {
   const std::uint32_t id_;
   const std::shared_ptr<const Options> options_;
   const Options at_reset_;  // of resets that say nothing else
-  void* handle_ = nullptr;
+  void*& handle_;
   bool begun_ = false;  // this handle was reset or loaded: it may be stepped and observed
 
   // The episode. Per agent where the comment says so.
-  std::int32_t elapsed_ = 0;
+  std::int32_t& elapsed_;
   // over_: for the user. game_over_: for the plugin or by the time limit, so that only a real reset
   // goes on. life_over_: a life was lost. episode_over_: the last step ended the episode for all
   // agents.
-  bool over_ = true, game_over_ = true, life_over_ = false, fault_ = false, episode_over_ = false;
-  std::vector<double> reward_, return_;                       // per agent, raw
-  std::vector<std::uint8_t> terminated_, truncated_, alive_;  // per agent
+  std::uint8_t& over_;
+  bool game_over_ = true, life_over_ = false, fault_ = false, episode_over_ = false;
+  const std::span<double> reward_, return_;               // per agent, raw
+  const std::span<std::uint8_t> terminated_, truncated_;  // per agent
+  std::vector<std::uint8_t> alive_;                       // per agent
   bool played_ = false;
   std::int32_t lives_ = 0;
   std::string message_;

@@ -73,12 +73,13 @@ class Reader {
     return next(count);
   }
   // Fills `c`, which has its size already.
-  template <class T>
-  void fill(std::vector<T>& c) {
+  template <class Container>
+  void fill(Container& c) {
     const auto count = value<std::uint64_t>();
     if (count != c.size())
       throw Error(ErrorKind::kValue, "the state is of an env with other settings");
-    std::memcpy(c.data(), next(count * sizeof(T)).data(), count * sizeof(T));
+    const auto from = next(count * sizeof(*c.data()));
+    std::memcpy(c.data(), from.data(), from.size());
   }
   // Takes the checksum off the end; what was read before counts too.
   void check_end() {
@@ -161,7 +162,9 @@ std::vector<std::byte> Env::save() {
   out.value(kFormat);
   out.sized(std::string(plan_.task.id));
   out.sized(plugin_state);
-  for (const bool flag : {over_, game_over_, life_over_, fault_, episode_over_}) out.value(flag);
+  for (const bool flag : {over_ != 0, game_over_, life_over_, fault_, episode_over_}) {
+    out.value(flag);
+  }
   out.value(elapsed_);
   out.value(lives_);
   out.value(seed_);
@@ -184,7 +187,8 @@ std::vector<std::byte> Env::save() {
 void Env::load(std::span<const std::byte> bytes) {
   const ep_state& state = state_extension(plan_.task);
   // Read all into a second env first, so that bad bytes change nothing.
-  Env loaded(plan_, id_, options_);
+  Episodes aside(1, plan_.agents);
+  Env loaded(plan_, id_, options_, aside, 0);
   std::span<const std::byte> plugin_state;
   try {
     Reader in(bytes);
@@ -197,8 +201,9 @@ void Env::load(std::span<const std::byte> bytes) {
       throw Error(ErrorKind::kValue, "the state is of another task");
     }
     plugin_state = in.sized();
-    for (bool* flag : {&loaded.over_, &loaded.game_over_, &loaded.life_over_, &loaded.fault_,
-                       &loaded.episode_over_}) {
+    loaded.over_ = in.value<std::uint8_t>() != 0;
+    for (bool* flag :
+         {&loaded.game_over_, &loaded.life_over_, &loaded.fault_, &loaded.episode_over_}) {
       *flag = in.value<std::uint8_t>() != 0;
     }
     loaded.elapsed_ = in.value<std::int32_t>();
@@ -249,10 +254,10 @@ void Env::adopt(Env&& other) {
   lives_ = other.lives_;
   seed_ = other.seed_;
   respawns_ = other.respawns_;
-  reward_ = std::move(other.reward_);
-  return_ = std::move(other.return_);
-  terminated_ = std::move(other.terminated_);
-  truncated_ = std::move(other.truncated_);
+  std::ranges::copy(other.reward_, reward_.begin());
+  std::ranges::copy(other.return_, return_.begin());
+  std::ranges::copy(other.terminated_, terminated_.begin());
+  std::ranges::copy(other.truncated_, truncated_.begin());
   alive_ = std::move(other.alive_);
   noop_generator_ = other.noop_generator_;
   frames_ = std::move(other.frames_);

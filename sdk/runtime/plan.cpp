@@ -94,6 +94,7 @@ Plan::Plan(const ep_task& task_, const Host& host_, Spec spec, PlanSettings sett
   if (pool.episode_over) pool.outcome.push_back(*pool.episode_over);
   add_actions();
   find_lives();
+  find_batch();
 }
 
 void Plan::add_columns(const std::vector<Field>& fields, const char* section,
@@ -167,6 +168,15 @@ void Plan::find_lives() {
       ErrorKind::kValue,
       std::string(task.id) +
           ": episodic_life=True needs an info field that counts lives, and this task has none");
+}
+
+void Plan::find_batch() {
+  const Transforms& t = settings.transforms;
+  const bool plain = t.frame_skip == 1 && !t.episodic_life && raw_frame_bytes == 0;
+  if (!plain || task.sharing != EP_FREE || agents > 1 || has_lengths || !global.empty()) return;
+  const bool action_lengths = std::any_of(actions.begin(), actions.end(),
+                                          [](const ActionColumn& a) { return a.has_length; });
+  if (!action_lengths) batch = extension<ep_batch>(task, EP_EXT_BATCH, sizeof(ep_batch));
 }
 
 }  // namespace envpool::runtime

@@ -2,6 +2,8 @@
 // columns of a batch.
 #pragma once
 
+#include <envpool/ext/batch.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -77,7 +79,10 @@ class Plan {
   std::size_t raw_frame_bytes = 0;     // of all image fields with a transform together
   std::size_t scratch_bytes = 0;       // the most that any of them needs
   bool observes_in_write = false;      // some field is written by the plugin straight into the row
-  bool has_lengths = false;            // some field has lengths
+  // Steps many envs at once; nullptr: the plugin offers it not, or the settings ask for more than
+  // one plain step of each.
+  const ep_batch* batch = nullptr;
+  bool has_lengths = false;  // some field has lengths
 
  private:
   void add_columns(const std::vector<Field>& fields, const char* section,
@@ -85,6 +90,7 @@ class Plan {
   std::uint32_t add_pool_column(const char* name, ep_dtype dtype, bool per_agent);
   void add_actions();
   void find_lives();
+  void find_batch();
 };
 
 // What a user sees of a task: the spec with its image fields transformed. Throws Error(kValue) if a

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <set>
 #include <utility>
@@ -22,7 +23,8 @@ constexpr auto kInterruptEvery = 50ms;
 constexpr std::chrono::nanoseconds kSpin = 50us;
 constexpr auto kForever = Clock::time_point::max();
 constexpr std::uint32_t kChunkNanoseconds = 20000;  // work that is worth taking at once
-constexpr std::size_t kMostChunk = 1024;
+constexpr std::uint32_t kMostChunk = 1024;
+constexpr std::uint32_t kCacheLine = 64;
 constexpr std::int64_t kMostEnvs = 1 << 20;
 
 // Plugins with global state that have an env in this process.
@@ -59,8 +61,8 @@ std::uint64_t entropy() {
 }
 
 // One thread writes it: no read-modify-write needed.
-void add_one(std::atomic<std::uint64_t>& counter) {
-  counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+void add(std::atomic<std::uint64_t>& counter, std::uint64_t more) {
+  counter.store(counter.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
 }
 
 // Never past the end of time, however long the timeout.
@@ -136,6 +138,13 @@ Pool::Runner::Runner(const Plan& plan, std::vector<Lane*> lanes_)
       chunk(kMostChunk),
       action(plan.actions.size()),
       lengths(plan.actions.size()) {
+  if (plan.batch) {
+    handles.resize(kMostChunk);
+    late.resize(kMostChunk);
+    action_columns.resize(plan.actions.size());
+    obs_columns.resize(plan.obs.size());
+    info_columns.resize(plan.info.size());
+  }
   if (plan.settings.autoreset != Autoreset::kSameStep) return;
   for (const Column& column : plan.columns) ended.emplace_back(column.row_bytes);
   for (auto& row : ended) ended_data.push_back(row.data());
@@ -161,11 +170,17 @@ Pool::Pool(Plugin& plugin, const ep_task& task, std::vector<std::shared_ptr<cons
           settings.memory_limit ? settings.memory_limit : half_of_memory())),
       actions_(plan_, num_envs_),
       options_(std::move(options)),
+      episodes_(num_envs_, plan_.agents),
       jobs_(num_envs_),
+      all_(num_envs_),
+      statuses_(plan_.batch ? num_envs_ : 0),
+      sweep_next_(num_envs_),
       place_(num_envs_, Place::kNever),
       before_(num_envs_, Place::kNever) {
   for (std::uint32_t i = 0; i < num_envs_; ++i) {
-    envs_.push_back(std::make_unique<Env>(plan_, i, options_[options_.size() == 1 ? 0 : i]));
+    envs_.push_back(
+        std::make_unique<Env>(plan_, i, options_[options_.size() == 1 ? 0 : i], episodes_, i));
+    all_[i] = i;
   }
   // Never more spinning threads than CPUs.
   const auto cpus = static_cast<std::uint32_t>(available_cpus());
@@ -233,14 +248,12 @@ Pool::Runner* Pool::spare_runner() {
 }
 
 void Pool::create_envs(const Interrupt& interrupt) {
-  std::vector<std::uint32_t> all(num_envs_);
-  for (std::uint32_t i = 0; i < all.size(); ++i) all[i] = i;
   Call call(*this);
   {
     const std::lock_guard lock(mutex_);
     // Relaxed: enqueue releases it to those who make the envs.
     outstanding_.store(num_envs_, std::memory_order_relaxed);
-    enqueue(all);
+    enqueue(all_);
     if (free_) call.runner = spare_runner();
   }
   work_.notify();
@@ -385,8 +398,9 @@ bool Pool::begins_anew(std::uint32_t id) const {
 }
 
 bool Pool::run_some(Runner& runner) {
+  if (sweep_some(runner)) return true;
   for (Lane* lane : runner.lanes) {
-    const std::uint32_t count = lane->take(std::span(runner.chunk).first(chunk_size(*lane)));
+    const std::uint32_t count = lane->take(std::span(runner.chunk).first(chunk_size(lane->size())));
     if (count == 0) continue;
     const auto ids = std::span(runner.chunk).first(count);
     // Resets are often slow: the rows of the others need not wait for them.
@@ -395,23 +409,25 @@ bool Pool::run_some(Runner& runner) {
     }
     const auto start = Clock::now();
     run(ids, runner);
-    const auto spent =
-        std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
-    const auto now =
-        static_cast<std::uint32_t>(std::clamp<std::int64_t>(spent / count, 1, 1000000000));
-    const std::uint32_t before = cost_.load(std::memory_order_relaxed);
-    cost_.store(before - before / 8 + now / 8, std::memory_order_relaxed);
+    measure(Clock::now() - start, count);
     return true;
   }
   return false;
 }
 
+void Pool::measure(std::chrono::nanoseconds spent, std::uint32_t count) {
+  const auto now =
+      static_cast<std::uint32_t>(std::clamp<std::int64_t>(spent.count() / count, 1, 1000000000));
+  const std::uint32_t before = cost_.load(std::memory_order_relaxed);
+  cost_.store(before - before / 8 + now / 8, std::memory_order_relaxed);
+}
+
 // As many as are worth a hand-over, but so that every thread gets some.
-std::uint32_t Pool::chunk_size(const Lane& lane) const {
+std::uint32_t Pool::chunk_size(std::uint64_t waiting) const {
   const std::uint64_t worth =
       kChunkNanoseconds / std::max(cost_.load(std::memory_order_relaxed), 1u) + 1;
   const std::uint64_t takers = free_ ? threads_ : 1;
-  const std::uint64_t share = lane.size() / (2 * takers) + 1;
+  const std::uint64_t share = waiting / (2 * takers) + 1;
   return static_cast<std::uint32_t>(
       std::min({worth, takers == 1 ? worth : share, std::uint64_t{kMostChunk}}));
 }
@@ -468,6 +484,163 @@ void Pool::create_or_visit(std::uint32_t id, Runner& runner) {
   finish_visit();
 }
 
+// Claims a range of the sweep, if there is one.
+bool Pool::sweep_some(Runner& runner) {
+  // Relaxed: a guess, which the claim puts right.
+  const std::uint32_t seen = sweep_next_.load(std::memory_order_relaxed);
+  if (seen >= num_envs_) return false;
+  std::uint32_t most = chunk_size(num_envs_ - seen);
+  // Whole cache lines of bytes, so that neighbours don't write to the same one.
+  if (most > kCacheLine) most -= most % kCacheLine;
+  // Acquire: pairs with the release in send(), and with none of the claims between. Whoever claims
+  // late gets a range of the next sweep, or nothing.
+  const std::uint32_t begin = sweep_next_.fetch_add(most, std::memory_order_acquire);
+  if (begin >= num_envs_) return false;
+  const std::uint32_t end = std::min(begin + most, num_envs_);
+  Batch& batch = *sweep_batch_;
+  const auto start = Clock::now();
+  try {
+    sweep_range(begin, end, batch, runner);
+  } catch (const std::exception& error) {  // our own: no memory
+    fail(std::string(plan_.task.id) + ": " + error.what());
+  }
+  measure(Clock::now() - start, end - begin);
+  if (batch.finish(end - begin)) done_.notify();
+  return true;
+}
+
+void Pool::sweep_range(std::uint32_t begin, std::uint32_t end, Batch& batch, Runner& runner) {
+  if (plan_.batch) return step_range(begin, end, batch, runner);
+  for (std::uint32_t id = begin; id < end; ++id) {
+    // Acquire: pairs with close(). What is in flight then is dropped.
+    if (stopping_.load(std::memory_order_acquire)) return;
+    set_job(id, batch);
+    play(id, runner);
+    deliver(id, runner);
+  }
+}
+
+// The job of an env in a sweep.
+void Pool::set_job(std::uint32_t id, Batch& batch) {
+  jobs_[id].kind = Job::Kind::kStep;
+  jobs_[id].batch = &batch;
+  jobs_[id].row = id;
+}
+
+// The same by the plugin's step_many. Nothing is done env by env but for those that begin anew, end
+// in kSameStep, or fail.
+void Pool::step_range(std::uint32_t begin, std::uint32_t end, Batch& batch, Runner& runner) {
+  std::uint32_t count = 0, late = 0;
+  for (std::uint32_t id = begin; id < end; ++id) {
+    if (episodes_.over[id]) {
+      runner.late[late++] = id;
+    } else {
+      runner.handles[count] = episodes_.handle[id];
+      runner.chunk[count++] = id;
+    }
+  }
+  const auto aim = [&](const std::vector<Target>& targets, std::vector<ep_column>& columns) {
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      const std::uint32_t column = targets[i].column;
+      columns[i] = {batch.columns.data[column], plan_.columns[column].row_bytes};
+    }
+  };
+  aim(plan_.obs, runner.obs_columns);
+  aim(plan_.info, runner.info_columns);
+  for (std::size_t i = 0; i < plan_.actions.size(); ++i) {
+    runner.action_columns[i] = {actions_.rows(i), plan_.actions[i].row_bytes};
+  }
+  const ep_rows rows{sizeof rows,
+                     count,
+                     runner.handles.data(),
+                     runner.chunk.data(),
+                     runner.chunk.data(),
+                     runner.action_columns.data(),
+                     runner.obs_columns.data(),
+                     runner.info_columns.data(),
+                     episodes_.reward.data(),
+                     episodes_.terminated.data(),
+                     episodes_.truncated.data(),
+                     statuses_.data()};
+  const bool failed = count > 0 && plan_.batch->step_many(&rows) != EP_OK;
+  write_range(begin, end, batch);
+
+  add(runner.steps, count);
+  for (std::uint32_t i = 0; i < late; ++i) {
+    const std::uint32_t id = runner.late[i];
+    set_job(id, batch);
+    runner.has_ended = false;
+    envs_[id]->reset(std::nullopt, nullptr, runner.scratch);
+    deliver(id, runner);
+  }
+  const bool same_step = plan_.settings.autoreset == Autoreset::kSameStep;
+  std::uint32_t ended = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint32_t id = runner.chunk[i];
+    if (failed && statuses_[id] != EP_OK) envs_[id]->step_failed(statuses_[id]);
+    if (!episodes_.over[id]) continue;
+    ++ended;
+    if (!same_step && !envs_[id]->fault()) continue;
+    set_job(id, batch);
+    runner.has_ended = false;
+    if (same_step) end_episode(*envs_[id], runner);
+    deliver(id, runner);
+  }
+  add(runner.episodes, ended);
+}
+
+// What the pool adds to a step of each env: episodes, time limit, its own columns. Those that did
+// not step are written over afterwards. Plain loops over arrays that don't overlap: compilers make
+// vectors of them.
+void Pool::write_range(std::uint32_t begin, std::uint32_t end, Batch& batch) {
+  const PlanSettings& settings = plan_.settings;
+  const std::size_t count = end - begin;
+  std::int32_t* __restrict elapsed = episodes_.elapsed.data() + begin;
+  const double* __restrict reward = episodes_.reward.data() + begin;
+  double* __restrict returned = episodes_.returned.data() + begin;
+  const std::uint8_t* __restrict terminated = episodes_.terminated.data() + begin;
+  std::uint8_t* __restrict truncated = episodes_.truncated.data() + begin;
+  std::uint8_t* __restrict over = episodes_.over.data() + begin;
+  constexpr std::int32_t kMost = std::numeric_limits<std::int32_t>::max();
+  for (std::size_t i = 0; i < count; ++i) elapsed[i] += elapsed[i] != kMost;
+  for (std::size_t i = 0; i < count; ++i) returned[i] += reward[i];
+  if (plan_.limit > 0) {
+    const auto limit = static_cast<std::int32_t>(std::min<std::int64_t>(plan_.limit, kMost));
+    const std::uint8_t both = settings.both_flags;
+    for (std::size_t i = 0; i < count; ++i) {
+      truncated[i] |= static_cast<std::uint8_t>(elapsed[i] >= limit) & (both | (terminated[i] ^ 1));
+    }
+  }
+  for (std::size_t i = 0; i < count; ++i) over[i] = terminated[i] | truncated[i];
+
+  const auto column = [&]<class T>(std::uint32_t index, T) {
+    return reinterpret_cast<T*>(batch.columns.data[index]) + begin;
+  };
+  const PoolColumns& to = plan_.pool;
+  std::memcpy(column(to.env_id, std::uint32_t{}), all_.data() + begin,
+              count * sizeof(std::int32_t));
+  std::memcpy(column(to.elapsed_step, std::int32_t{}), elapsed, count * sizeof *elapsed);
+  std::memcpy(column(to.terminated, std::uint8_t{}), terminated, count);
+  std::memcpy(column(to.truncated, std::uint8_t{}), truncated, count);
+  std::memcpy(column(to.episode_return, double{}), returned, count * sizeof *returned);
+  std::memset(column(to.fault, std::uint8_t{}), 0, count);
+  const auto write_rewards = [&]<class T>(T* __restrict out, bool clip) {
+    if (clip) {
+      for (std::size_t i = 0; i < count; ++i) {
+        out[i] = static_cast<T>((reward[i] > 0) - (reward[i] < 0));
+      }
+    } else {
+      for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<T>(reward[i]);
+    }
+  };
+  write_rewards(column(to.raw_reward, float{}), false);
+  if (settings.float32_reward) {
+    write_rewards(column(to.reward, float{}), settings.transforms.reward_clip);
+  } else {
+    write_rewards(column(to.reward, double{}), settings.transforms.reward_clip);
+  }
+}
+
 void Pool::play(std::uint32_t id, Runner& runner) {
   Env& env = *envs_[id];
   const Job& job = jobs_[id];
@@ -476,12 +649,13 @@ void Pool::play(std::uint32_t id, Runner& runner) {
   if (env.over()) return env.reset(std::nullopt, nullptr, runner.scratch);
   actions_.point(id, runner.action, runner.lengths);
   env.step(runner.action, runner.lengths, runner.scratch);
-  add_one(runner.steps);
-  if (env.over()) end_episode(env, runner);
+  add(runner.steps, 1);
+  if (!env.over()) return;
+  add(runner.episodes, 1);
+  end_episode(env, runner);
 }
 
 void Pool::end_episode(Env& env, Runner& runner) {
-  add_one(runner.episodes);
   if (plan_.settings.autoreset != Autoreset::kSameStep) return;
   runner.has_ended = true;
   env.write({runner.ended_data, 0}, runner.scratch);
@@ -497,6 +671,7 @@ void Pool::deliver(std::uint32_t id, Runner& runner) {
   const bool was_over = env.over();
   env.write(row, runner.scratch);
   if (job.kind == Job::Kind::kStep && env.over() && !was_over && !runner.has_ended) {
+    add(runner.episodes, 1);
     end_episode(env, runner);  // it could not be observed
     if (runner.has_ended) env.write(row, runner.scratch);
   }
@@ -534,6 +709,16 @@ void Pool::count_fault(const std::string& message) {
 
 // ---- sending ------------------------------------------------------------------------------------
 
+// Whether these are all envs, all ready to step. Notes it when the last one was played.
+bool Pool::sweeps(EnvIds env_ids) {
+  if (env_ids || !caller_works_ || in_flight_ > 0) return false;
+  if (!all_played_) {
+    all_played_ = std::ranges::find(place_, Place::kNever) == place_.end();
+  }
+  return all_played_ && (plan_.settings.autoreset != Autoreset::kDisabled ||
+                         std::ranges::find(episodes_.over, 1) == episodes_.over.end());
+}
+
 // Marks envs as in flight and returns them; throws, with nothing marked, if one of them can't be
 // sent.
 std::vector<std::uint32_t>& Pool::take_off(EnvIds env_ids, Job::Kind kind) {
@@ -551,7 +736,7 @@ std::vector<std::uint32_t>& Pool::take_off(EnvIds env_ids, Job::Kind kind) {
              "env_id " + std::to_string(id) + ", allowed: 0 .. " + std::to_string(num_envs_ - 1));
     }
     const auto env = static_cast<std::uint32_t>(id);
-    if (place_[env] == Place::kFlying) {
+    if (place_[env] == Place::kFlying || sweeping_) {
       const bool twice = std::find(ids_.begin(), ids_.end(), env) != ids_.end();
       refuse(ErrorKind::kValue,
              "env_id " + std::to_string(id) +
@@ -585,17 +770,29 @@ void Pool::send(std::span<const ActionRows> actions, EnvIds env_ids) {
   bool alone = true;
   {
     const std::lock_guard lock(mutex_);
-    auto& ids = take_off(env_ids, Job::Kind::kStep);
-    try {
-      actions_.check(actions, ids);
-      prepare(ids, Job::Kind::kStep);
-    } catch (...) {
-      land(ids);
-      throw;
+    if (sweeps(env_ids)) {
+      actions_.check(actions, all_);
+      queue_.push_back(spare_batch(num_envs_));
+      actions_.store_all(actions);
+      sweeping_ = true;
+      in_flight_ = num_envs_;
+      sweep_batch_ = queue_.back().get();
+      // Release: who claims sees the batch, the actions and what earlier runners did to the envs.
+      sweep_next_.store(0, std::memory_order_release);
+      count = num_envs_;
+    } else {
+      auto& ids = take_off(env_ids, Job::Kind::kStep);
+      try {
+        actions_.check(actions, ids);
+        prepare(ids, Job::Kind::kStep);
+      } catch (...) {
+        land(ids);
+        throw;
+      }
+      actions_.store(actions, ids);
+      enqueue(ids);
+      count = ids.size();
     }
-    actions_.store(actions, ids);
-    enqueue(ids);
-    count = ids.size();
     alone = inside_ == 1;
   }
   // Waking a worker costs more than a little work, which the receiver does himself.
@@ -787,6 +984,10 @@ Pool::Place Pool::place_of(std::uint32_t env) const {
 
 // The envs of a received batch may be sent again.
 void Pool::arrive(Batch& batch) {
+  if (std::exchange(sweeping_, false)) {
+    in_flight_ = 0;
+    return;
+  }
   const std::byte* ids = batch.columns.data[plan_.pool.env_id];
   for (std::uint32_t row = 0; row < batch.rows(); ++row) {
     std::int32_t id;
@@ -809,7 +1010,7 @@ std::string Pool::flying() const {
   std::string text;
   int count = 0;
   for (std::uint32_t env = 0; env < place_.size(); ++env) {
-    if (place_[env] != Place::kFlying || ++count > kMost) continue;
+    if ((place_[env] != Place::kFlying && !sweeping_) || ++count > kMost) continue;
     text += (count > 1 ? ", " : "") + std::to_string(env);
   }
   if (count > kMost) text += " and " + std::to_string(count - kMost) + " more";

@@ -6,6 +6,11 @@
 // makes one batch whose rows are given beforehand; in an asynchronous one an env claims the next
 // row of the open batch when it is done.
 //
+// The usual send, a step of all envs of a synchronous pool whose envs any thread may run, takes a
+// shorter way: a sweep. Its rows are the envs' numbers, its runners claim ranges from a counter,
+// and nothing is done for each env but to run it; where the plugin offers envpool.batch/1, a range
+// is one call.
+//
 // Who touches what: mutex_ guards the queue of batches and who is in flight; it is taken by send
 // and by recv, and for each row of an asynchronous pool. An env, its job and its action belong to
 // the sender until the env is pushed to a lane, then to the thread that took it, until its batch is
@@ -130,6 +135,10 @@ class Pool {
     std::vector<std::uint32_t> chunk;
     std::vector<const void*> action;
     std::vector<const std::uint32_t*> lengths;
+    // For ep_rows: the envs of a range that step, and the columns. late: those that begin anew.
+    std::vector<void*> handles;
+    std::vector<std::uint32_t> late;
+    std::vector<ep_column> action_columns, obs_columns, info_columns;
     // Autoreset::kSameStep: the last row of an episode, until it is known where it goes.
     std::vector<std::vector<std::byte>> ended;
     std::vector<std::byte*> ended_data;
@@ -173,12 +182,18 @@ class Pool {
   void work(std::uint32_t index, Runner& runner);
   bool begins_anew(std::uint32_t id) const;
   bool run_some(Runner& runner);
-  std::uint32_t chunk_size(const Lane& lane) const;
+  std::uint32_t chunk_size(std::uint64_t waiting) const;
   void run(std::span<const std::uint32_t> ids, Runner& runner);
   void create_or_visit(std::uint32_t id, Runner& runner);
   void drop_visits(Runner& runner);
   void drop_visit(std::uint32_t id);
   void finish_visit();
+  bool sweep_some(Runner& runner);
+  void sweep_range(std::uint32_t begin, std::uint32_t end, Batch& batch, Runner& runner);
+  void step_range(std::uint32_t begin, std::uint32_t end, Batch& batch, Runner& runner);
+  void write_range(std::uint32_t begin, std::uint32_t end, Batch& batch);
+  void set_job(std::uint32_t id, Batch& batch);
+  void measure(std::chrono::nanoseconds spent, std::uint32_t count);
   void play(std::uint32_t id, Runner& runner);
   void end_episode(Env& env, Runner& runner);
   bool claim_row(Job& job);
@@ -189,6 +204,7 @@ class Pool {
   void start_worker();
   Runner* spare_runner();
   void check_usable() const;
+  bool sweeps(EnvIds env_ids);
   std::vector<std::uint32_t>& take_off(EnvIds env_ids, Job::Kind kind);
   void land(std::span<const std::uint32_t> ids);
   void prepare(std::span<const std::uint32_t> ids, Job::Kind kind);
@@ -221,12 +237,19 @@ class Pool {
   std::shared_ptr<BlockStore> store_;
   Actions actions_;
   const std::vector<std::shared_ptr<const Options>> options_;  // one for all, or one an env
+  Episodes episodes_;
   std::vector<std::unique_ptr<Env>> envs_;
   std::vector<Job> jobs_;
+  std::vector<std::uint32_t> all_;   // 0, 1, 2, ...: the ids of all envs
+  std::vector<ep_status> statuses_;  // [env], of a step by plan_.batch
 
   std::vector<std::unique_ptr<Lane>> lanes_;  // one, or one a worker if envs are bound to workers
   std::vector<std::unique_ptr<Runner>> runners_;  // of workers, and of users' threads; mutex_
   std::vector<std::thread> workers_;
+  // The sweep under way: the first env that nobody claimed, num_envs_ and more if there is none,
+  // and its batch, which the counter's release hands to who claims.
+  alignas(64) std::atomic<std::uint32_t> sweep_next_;
+  Batch* sweep_batch_ = nullptr;
   Event work_;  // something was pushed, or we stop
   Event done_;  // a batch, the creation or a visit is complete, or nothing more will be
   std::atomic<bool> stopping_{false};
@@ -239,7 +262,9 @@ class Pool {
   std::vector<std::uint32_t> ids_;     // of the send at work
   std::vector<std::vector<std::uint32_t>> split_;  // the same by lane
   std::deque<std::unique_ptr<Batch>> queue_;       // in the order in which recv gives them
-  Batch* open_ = nullptr;  // asynchronous: the one that rows are claimed from, in queue_
+  bool sweeping_ = false;    // a sweep is sent and not received: all envs are in flight
+  bool all_played_ = false;  // no env is kNever, and none will be again
+  Batch* open_ = nullptr;    // asynchronous: the one that rows are claimed from, in queue_
   std::vector<std::unique_ptr<Batch>> reserved_;  // asynchronous: those that will be open next
   std::vector<std::unique_ptr<Batch>> spare_;     // closed
   std::size_t batches_ = 0;                       // made so far
