@@ -89,6 +89,13 @@ void BlockStore::release(Block* block) noexcept {
   const std::shared_ptr<BlockStore> self = std::move(block->store);  // we may be its last use
   const std::lock_guard lock(mutex_);
   put_back(block);
+  if (closed_) trim();
+}
+
+void BlockStore::close() noexcept {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  trim();
 }
 
 }  // namespace envpool::runtime

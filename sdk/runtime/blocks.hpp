@@ -45,6 +45,9 @@ class BlockStore : public std::enable_shared_from_this<BlockStore> {
   // In a forked child the block is leaked.
   void release(Block* block) noexcept;
 
+  // No more will be acquired: frees what is here, and what comes back as it comes.
+  void close() noexcept;
+
   std::size_t retained_bytes() const noexcept {
     return retained_.load(std::memory_order_relaxed);  // a figure for people
   }
@@ -59,6 +62,7 @@ class BlockStore : public std::enable_shared_from_this<BlockStore> {
   const std::size_t limit_;
   std::mutex mutex_;
   std::vector<std::vector<Block*>> free_;  // [column]
+  bool closed_ = false;
   std::atomic<std::size_t> retained_{0};
 };
 

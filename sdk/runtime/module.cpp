@@ -11,6 +11,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -23,6 +25,44 @@ using namespace nb::literals;
 using namespace envpool::runtime;
 
 namespace {
+
+// ---- the GIL ------------------------------------------------------------------------------------
+
+// As nanobind's guards, but for a daemon thread that comes back after the interpreter's end: CPython
+// then ends the thread by unwinding it, which no destructor survives. Such a thread waits here for the
+// end of the process.
+template <class Take>
+auto take_gil(Take take) {
+  try {
+    return take();
+  } catch (...) {
+    for (;;) pause();
+  }
+}
+
+class NoGil {
+ public:
+  NoGil() : state_(PyEval_SaveThread()) {}
+  ~NoGil() {
+    take_gil([this] { PyEval_RestoreThread(state_); });
+  }
+  NoGil(const NoGil&) = delete;
+  NoGil& operator=(const NoGil&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+class Gil {
+ public:
+  Gil() : state_(take_gil(PyGILState_Ensure)) {}
+  ~Gil() { PyGILState_Release(state_); }
+  Gil(const Gil&) = delete;
+  Gil& operator=(const Gil&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
 
 // ---- errors -------------------------------------------------------------------------------------
 
@@ -62,7 +102,7 @@ PyObject* add_exception(nb::module_& m, const char* name, PyObject* base, const 
 
 // Lets Ctrl-C through while a call waits without the GIL.
 void check_signals() {
-  const nb::gil_scoped_acquire gil;
+  const Gil gil;
   if (PyErr_CheckSignals() != 0) throw nb::python_error();
 }
 
@@ -306,7 +346,10 @@ OptionValue option_value(const ep_option* option, const std::string& name, nb::h
   if (nb::isinstance<nb::int_>(value)) {
     int overflow = 0;
     const long long number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
-    if (overflow) throw Error(ErrorKind::kValue, "option " + name + " doesn't fit into 64 bits");
+    if (overflow) {
+      throw Error(ErrorKind::kValue, "option " + name + "=" + nb::cast<std::string>(nb::repr(value)) +
+                                         " is out of range, allowed: integers of 64 bits");
+    }
     return static_cast<std::int64_t>(number);
   }
   throw Error(ErrorKind::kType, "option " + name + ": a value of type " +
@@ -318,7 +361,9 @@ std::vector<NamedOption> named_options(const ep_task& task, const nb::object& ma
   std::vector<NamedOption> options;
   for (nb::handle key : mapping) {
     const std::string name = nb::cast<std::string>(key);
-    options.push_back({name, option_value(find_option(task, name), name, mapping[key])});
+    within(task.id, [&] {
+      options.push_back({name, option_value(find_option(task, name), name, mapping[key])});
+    });
   }
   return options;
 }
@@ -334,13 +379,14 @@ T choice(const std::string& name, const std::string& value,
   throw Error(ErrorKind::kValue, name + "='" + value + "', allowed: " + all);
 }
 
-Transforms transforms_of(const nb::object& mapping) {
-  Transforms t;
+void read_transforms(const nb::object& mapping, Transforms& t) {
   for (nb::handle key : mapping) {
     const std::string name = nb::cast<std::string>(key);
     const nb::object value = mapping[key];
     const auto typed = [&]<class T>(T& to, const char* type) {
-      if (!nb::try_cast(value, to)) {
+      // A bool is an int to Python, but no number of frames.
+      const bool is_bool = nb::isinstance<nb::bool_>(value);
+      if (is_bool != std::is_same_v<T, bool> || !nb::try_cast(value, to)) {
         throw Error(ErrorKind::kType,
                     name + "=" + nb::cast<std::string>(nb::repr(value)) + " is not " + type);
       }
@@ -400,6 +446,11 @@ Transforms transforms_of(const nb::object& mapping) {
     }
   }
   t.check();
+}
+
+Transforms transforms_of(const ep_task& task, const nb::object& mapping) {
+  Transforms t;
+  within(task.id, [&] { read_transforms(mapping, t); });
   return t;
 }
 
@@ -449,7 +500,7 @@ class PyPlugin {
     for (nb::handle key : assets) {
       resolved[nb::cast<std::string>(key)] = nb::cast<std::string>(nb::str(assets[key]));
     }
-    const nb::gil_scoped_release no_gil;
+    const NoGil no_gil;
     plugin_ = &Plugin::load(path, std::move(resolved));
   }
 
@@ -468,7 +519,7 @@ class PyPlugin {
     const ep_task& task = plugin_->task(id);
     const Options complete(task, named_options(task, options));
     return spec_dict(task, transformed(task, describe(task, plugin_->host(), complete),
-                                       transforms_of(transforms)));
+                                       transforms_of(task, transforms)));
   }
 
  private:
@@ -517,7 +568,7 @@ class PyPool {
                   "max_faults=" + std::to_string(max_faults) + ", allowed: 0 and more");
     }
     settings.max_faults = static_cast<std::uint64_t>(max_faults);
-    settings.plan.transforms = transforms_of(transforms);
+    settings.plan.transforms = transforms_of(task_, transforms);
 
     std::vector<std::shared_ptr<const Options>> complete;
     for (nb::handle one : options) {
@@ -528,12 +579,12 @@ class PyPool {
                   std::string(task_.id) + ": " + std::to_string(complete.size()) +
                       " sets of options for num_envs=" + std::to_string(num_envs));
     }
-    const nb::gil_scoped_release no_gil;
+    const NoGil no_gil;
     pool_ = Pool::make(plugin.get(), task_, std::move(complete), settings, check_signals);
   }
 
   ~PyPool() {
-    const nb::gil_scoped_release no_gil;
+    const NoGil no_gil;
     pool_.reset();
   }
 
@@ -575,7 +626,7 @@ class PyPool {
     if (timeout >= 0) limit = nanoseconds_of(timeout);
     std::unique_ptr<Batch> batch;
     {
-      const nb::gil_scoped_release no_gil;
+      const NoGil no_gil;
       batch = pool_->recv(limit, check_signals);
     }
     return received(std::move(batch));
@@ -589,7 +640,7 @@ class PyPool {
   nb::tuple observe(const Ids& ids) {
     std::unique_ptr<Batch> batch;
     {
-      const nb::gil_scoped_release no_gil;
+      const NoGil no_gil;
       batch = pool_->observe(span_of(ids));
     }
     return nb::borrow<nb::tuple>(received(std::move(batch))[0]);
@@ -599,7 +650,7 @@ class PyPool {
                     std::uint32_t camera) {
     Env::Picture picture;
     {
-      const nb::gil_scoped_release no_gil;
+      const NoGil no_gil;
       picture = pool_->render(env, width, height, camera);
     }
     return array_copy(picture.pixels.data(), picture.pixels.size(),
@@ -609,7 +660,7 @@ class PyPool {
   nb::bytes save_state(std::int64_t env) {
     std::vector<std::byte> state;
     {
-      const nb::gil_scoped_release no_gil;
+      const NoGil no_gil;
       state = pool_->save_state(env);
     }
     return nb::bytes(state.data(), state.size());
@@ -617,12 +668,12 @@ class PyPool {
 
   void load_state(std::int64_t env, const nb::bytes& state) {
     const std::span bytes(static_cast<const std::byte*>(state.data()), state.size());
-    const nb::gil_scoped_release no_gil;
+    const NoGil no_gil;
     pool_->load_state(env, bytes);
   }
 
   bool close(double timeout) {
-    const nb::gil_scoped_release no_gil;
+    const NoGil no_gil;
     return pool_->close(nanoseconds_of(timeout));
   }
 
@@ -703,12 +754,12 @@ void set_python_log_sink(nb::object sink) {
   // held.
   std::shared_ptr<nb::object> shared(new nb::object(std::move(sink)), [](nb::object* object) {
     if (!nb::is_alive()) return;
-    const nb::gil_scoped_acquire gil;
+    const Gil gil;
     delete object;
   });
   set_log_sink([shared](int level, const std::string& line) {
     if (!nb::is_alive()) return;
-    const nb::gil_scoped_acquire gil;
+    const Gil gil;
     try {
       (*shared)(level, line);
     } catch (nb::python_error& error) {
@@ -721,6 +772,8 @@ void set_python_log_sink(nb::object sink) {
 
 NB_MODULE(_native, m) {
   import_numpy();
+  // Whoever is in a call at the interpreter's end, on a daemon thread, holds objects for ever.
+  nb::set_leak_warnings(false);
   exceptions.plugin = add_exception(m, "PluginError", PyExc_ValueError,
                                     "A file is no usable plugin, or its spec breaks the contract.");
   exceptions.closed = add_exception(m, "ClosedError", PyExc_RuntimeError, "The pool is closed.");

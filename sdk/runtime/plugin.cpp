@@ -2,7 +2,9 @@
 #include "plugin.hpp"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <elf.h>
+#include <link.h>
 #include <sys/stat.h>
 
 #include <cctype>
@@ -52,13 +54,23 @@ struct stat status_of(const std::string& path) {
   return status;
 }
 
-// dlopen says of any other file only that its header is invalid.
-void check_elf(const std::string& path) {
-  char magic[SELFMAG] = {};
+// dlopen says of any other file only that its header is invalid, and a file that was cut short it maps
+// as if it were whole: the process dies of the first access behind its end.
+void check_elf(const std::string& path, std::uint64_t bytes) {
   std::ifstream file(path, std::ios::binary);
   if (!file) refuse("it can't be read");
-  file.read(magic, sizeof magic);
-  if (std::memcmp(magic, ELFMAG, SELFMAG) != 0) refuse("it is not a shared library");
+  ElfW(Ehdr) header{};
+  file.read(reinterpret_cast<char*>(&header), sizeof header);
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) refuse("it is not a shared library");
+  constexpr unsigned char kClass = sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32;
+  if (header.e_ident[EI_CLASS] != kClass || header.e_phentsize != sizeof(ElfW(Phdr))) return;
+  file.seekg(static_cast<std::streamoff>(header.e_phoff));
+  for (unsigned i = 0; i < header.e_phnum; ++i) {
+    ElfW(Phdr) part{};
+    file.read(reinterpret_cast<char*>(&part), sizeof part);
+    const bool whole = file && part.p_offset <= bytes && part.p_filesz <= bytes - part.p_offset;
+    if (!whole) refuse("it is cut short: a part of the file is missing");
+  }
 }
 
 // The path must be absolute: dlopen looks for a bare name elsewhere.
@@ -210,7 +222,7 @@ Plugin& Plugin::load(const std::string& path, Assets assets) {
   Plugin* plugin = nullptr;
   within(path, [&] {
     const struct stat file = status_of(path);
-    check_elf(path);
+    check_elf(path, static_cast<std::uint64_t>(file.st_size));
     std::lock_guard lock(the_registry().mutex);
     Verdict& verdict = the_registry().verdicts[{file.st_dev, file.st_ino}];
     if (!verdict.plugin && verdict.flaw.empty()) {

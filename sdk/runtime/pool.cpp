@@ -8,6 +8,7 @@
 #include <limits>
 #include <random>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include "cpus.hpp"
@@ -222,15 +223,17 @@ PoolPtr Pool::make(Plugin& plugin, const ep_task& task,
 Pool::~Pool() = default;
 
 void CloseAndDelete::operator()(Pool* pool) const noexcept {
-  if (!pool->forked() && pool->close(2s)) delete pool;
+  if (!pool->forked() && pool->close(pool->hung() ? 0s : 2s)) delete pool;
 }
 
-void Pool::start_worker() {
+void Pool::start_worker() try {
   const auto index = static_cast<std::uint32_t>(workers_.size());
   runners_.push_back(
       std::make_unique<Runner>(plan_, std::vector{lanes_[index % lanes_.size()].get()}));
   workers_.emplace_back([this, index, runner = runners_.back().get()] { work(index, *runner); });
   ++running_;
+} catch (const std::system_error& error) {
+  throw Error(ErrorKind::kRuntime, std::string(plan_.task.id) + ": can't start a thread: " + error.what());
 }
 
 // For a Call, which gives it back: there is room in spare_runners_ for all.
@@ -282,7 +285,8 @@ bool Pool::close(std::chrono::nanoseconds timeout) {
   }
   // Another close may be joining at this moment.
   const auto idle = [&] { return inside_ == 0 && running_ == 0 && !joining_; };
-  if (!gone_.wait_until(lock, after(timeout), idle)) return false;
+  hung_ = !gone_.wait_until(lock, after(timeout), idle);
+  if (hung_) return false;
   if (joined_) return true;
   joining_ = true;
   // Without the lock: plugins may log, and whoever listens may wait for a thread that needs it.
@@ -294,7 +298,15 @@ bool Pool::close(std::chrono::nanoseconds timeout) {
   joining_ = false;
   joined_ = true;
   gone_.notify_all();
+  for (auto& batch : queue_) batch->clear();  // nobody will receive them
+  for (auto& batch : reserved_) batch->clear();
+  store_->close();
   return true;
+}
+
+bool Pool::hung() const {
+  const std::lock_guard lock(mutex_);
+  return hung_;
 }
 
 bool Pool::closed() const {
@@ -395,6 +407,12 @@ void Pool::finish_visit() {
 bool Pool::begins_anew(std::uint32_t id) const {
   const Job::Kind kind = jobs_[id].kind;
   return kind == Job::Kind::kReset || (kind == Job::Kind::kStep && envs_[id]->over());
+}
+
+// A hint: whether anything is there to be claimed.
+bool Pool::work_waits() const {
+  return sweep_next_.load(std::memory_order_relaxed) < num_envs_ ||
+         std::ranges::any_of(lanes_, [](const auto& lane) { return lane->size() > 0; });
 }
 
 bool Pool::run_some(Runner& runner) {
@@ -942,7 +960,8 @@ std::unique_ptr<Batch> Pool::recv(std::optional<std::chrono::nanoseconds> timeou
     const bool ran = call.runner && run_some(*call.runner);
     now = Clock::now();
     // Costlier than send took it for, so perhaps no worker is awake.
-    if (ran && now - start > std::chrono::nanoseconds(kChunkNanoseconds)) work_.notify();
+    const bool costly = now - start > std::chrono::nanoseconds(kChunkNanoseconds);
+    if (ran && costly && work_waits()) work_.notify();
     if (now >= next_interrupt) {
       next_interrupt = now + kInterruptEvery;
       if (interrupt) interrupt();

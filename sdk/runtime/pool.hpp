@@ -113,6 +113,7 @@ class Pool {
   std::uint32_t batch_size() const { return batch_size_; }
   std::uint32_t num_threads() const { return threads_; }
   bool closed() const;
+  bool hung() const;  // the last close() ran out of time
   bool forked() const;
   std::uint32_t pending() const;
   std::size_t retained_bytes() const { return store_->retained_bytes(); }
@@ -181,6 +182,7 @@ class Pool {
   // By runners.
   void work(std::uint32_t index, Runner& runner);
   bool begins_anew(std::uint32_t id) const;
+  bool work_waits() const;
   bool run_some(Runner& runner);
   std::uint32_t chunk_size(std::uint64_t waiting) const;
   void run(std::span<const std::uint32_t> ids, Runner& runner);
@@ -272,6 +274,7 @@ class Pool {
   std::uint32_t in_flight_ = 0;                   // envs sent and not received, or being visited
   std::uint32_t unclaimed_ = 0;  // asynchronous: envs sent without a row yet, rows are reserved
   std::string failed_;           // why the pool gave up, empty: it did not
+  bool hung_ = false;
   bool closed_ = false, joining_ = false, joined_ = false;
   std::uint32_t inside_ = 0;      // users' threads in calls
   std::uint32_t running_ = 0;     // workers

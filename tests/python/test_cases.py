@@ -512,7 +512,6 @@ def test_plugin_paths_that_no_file_can_have(run_python: Run) -> None:
     assert done.stderr.count("UserWarning: envpool_sdk: ENVPOOL_PLUGIN_PATH") == 2
 
 
-@pytest.mark.xfail(reason="dlopen maps what is not there: SIGBUS", strict=False)
 def test_half_a_file(plugins: Path, tmp_path: Path, run: Run) -> None:
     """Cases 33, 37: a library that was cut short, as by a full disk."""
     whole = (plugins / "cartpole_cpp.so").read_bytes()
@@ -562,7 +561,6 @@ def test_exit(run: Run, code: str, returncode: int) -> None:
     assert run(BUSY + code, returncode) == "2\n"
 
 
-@pytest.mark.xfail(reason="a daemon thread that asks for the GIL after the interpreter's end aborts", strict=False)
 @pytest.mark.parametrize("options", ["num_threads=1", "num_threads=2", "num_threads=2, batch_size=4"])
 def test_exit_with_daemon_threads(run: Run, options: str) -> None:
     """Cases 21, 44."""

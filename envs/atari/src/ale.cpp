@@ -264,7 +264,10 @@ std::string listed(const std::vector<unsigned>& values) {
 }
 
 void require_readable(const fs::path& rom) {
-  if (!std::ifstream(rom, std::ios::binary)) throw Error("can't read the ROM " + rom.string());
+  // Not a FIFO, which would be waited for.
+  std::error_code error;
+  if (!fs::is_regular_file(rom, error) || !std::ifstream(rom, std::ios::binary))
+    throw Error("can't read the ROM " + rom.string() + ": it is no readable file");
 }
 
 }  // namespace

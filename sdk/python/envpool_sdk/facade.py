@@ -333,6 +333,26 @@ class EnvPool(gymnasium.Env[Any, Any]):
             width, height, camera = making.camera(self._setup.id, width, height, camera_id)
         return np.stack([self._pool.render(i, width, height, camera) for i in ids.tolist()])
 
+    def save_state(self, env_id: int) -> bytes:
+        """An env's whole state, frame stack and generators included, for load_state().
+
+        Raises:
+            ValueError: the task can't save its state, or the env is out of range or in flight.
+            RuntimeError: the env was never reset.
+        """
+        return self._pool.save_state(making.integer(self._setup.id, "env_id", env_id, 0, len(self._ids) - 1))
+
+    def load_state(self, env_id: int, state: bytes) -> None:
+        """Puts an env into a state that an env of a pool with the same settings saved: its next step goes on there.
+
+        Raises:
+            ValueError: these bytes are no such state (then nothing changes), or as in save_state().
+        """
+        env = making.integer(self._setup.id, "env_id", env_id, 0, len(self._ids) - 1)
+        self._pool.load_state(env, state)
+        self._unstarted[env] = False
+        self._all_started = not self._unstarted.any()
+
     def close(self, timeout: float = 2.0) -> None:
         """Ends the envs, dropping what is in flight. Twice is safe; attributes stay readable.
 

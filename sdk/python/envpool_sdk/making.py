@@ -54,6 +54,8 @@ TRANSFORMS = frozenset(
 AREA_RESIZE = "use_inter_area_resize"
 """EnvPool's option for what is interpolation="area" or "linear" here."""
 
+IMAGE_SIZES = frozenset({"img_height", "img_width"})
+
 RENDER = "envpool.render/1"
 
 MOST_ENVS = 2**20
@@ -241,6 +243,8 @@ def _sort(
     for name, value in options.items():
         if name in declared:
             plain[name] = _plain(value, declared[name], f"{where}: option {name}")
+        elif name in IMAGE_SIZES:
+            transforms[name] = _image_size(value, f"{where}: {name}")
         elif name in TRANSFORMS:
             transforms[name] = _plain(value, None, f"{where}: option {name}")
         elif name == AREA_RESIZE:
@@ -255,6 +259,15 @@ def _sort(
             hint = registry.nearest(str(name), declared.keys() | TRANSFORMS | {AREA_RESIZE} | known - _NO_ARGUMENTS)
             raise ValueError(f"{where}: there is no option {name!r}. {hint}")
     return plain, transforms
+
+
+def _image_size(value: Any, where: str) -> Any:
+    """Pixels as the pool takes them: 0 leaves the size alone, for which users say None."""
+    if value is None:
+        return 0
+    if value == 0 and not isinstance(value, bool):
+        raise ValueError(f"{where}={value!r} must be at least 1, or None: as the env has it")
+    return _plain(value, None, where)
 
 
 # ---- arguments --------------------------------------------------------------

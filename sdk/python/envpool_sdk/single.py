@@ -125,6 +125,22 @@ class Env(gymnasium.Env[Any, Any]):
             return None
         return self._pool.render(0, *self._camera)
 
+    def save_state(self) -> bytes:
+        """The env's whole state, frame stack and generators included, for load_state().
+
+        Raises:
+            ValueError: the task can't save its state. RuntimeError: the env was never reset.
+        """
+        return self._pool.save_state(0)
+
+    def load_state(self, state: bytes) -> None:
+        """Takes a state that an env with the same settings saved: the next step goes on there.
+
+        Raises:
+            ValueError: these bytes are no such state; then nothing changes.
+        """
+        self._pool.load_state(0, state)
+
     def close(self, timeout: float = 2.0) -> None:
         """Ends the env. Twice is safe.
 

@@ -246,6 +246,22 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             return None
         return tuple(self._pool.render(i, *self._camera) for i in range(self.num_envs))
 
+    def save_state(self, env_id: int) -> bytes:
+        """An env's whole state, frame stack and generators included, for load_state().
+
+        Raises:
+            ValueError: the task can't save its state, or the env is out of range. RuntimeError: it was never reset.
+        """
+        return self._pool.save_state(making.integer(self._setup.id, "env_id", env_id, 0, self.num_envs - 1))
+
+    def load_state(self, env_id: int, state: bytes) -> None:
+        """Puts an env into a state that an env with the same settings saved: its next step goes on there.
+
+        Raises:
+            ValueError: these bytes are no such state (then nothing changes), or as in save_state().
+        """
+        self._pool.load_state(making.integer(self._setup.id, "env_id", env_id, 0, self.num_envs - 1), state)
+
     def close_extras(self, timeout: float = 2.0) -> None:
         """Ends the envs.
 
