@@ -28,9 +28,9 @@ namespace {
 
 // ---- the GIL ------------------------------------------------------------------------------------
 
-// As nanobind's guards, but for a daemon thread that comes back after the interpreter's end: CPython
-// then ends the thread by unwinding it, which no destructor survives. Such a thread waits here for the
-// end of the process.
+// As nanobind's guards, but for a daemon thread that comes back after the interpreter's end:
+// CPython then ends the thread by unwinding it, which no destructor survives. Such a thread waits
+// here for the end of the process.
 template <class Take>
 auto take_gil(Take take) {
   try {
@@ -347,7 +347,8 @@ OptionValue option_value(const ep_option* option, const std::string& name, nb::h
     int overflow = 0;
     const long long number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
     if (overflow) {
-      throw Error(ErrorKind::kValue, "option " + name + "=" + nb::cast<std::string>(nb::repr(value)) +
+      throw Error(ErrorKind::kValue, "option " + name + "=" +
+                                         nb::cast<std::string>(nb::repr(value)) +
                                          " is out of range, allowed: integers of 64 bits");
     }
     return static_cast<std::int64_t>(number);

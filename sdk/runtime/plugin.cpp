@@ -2,7 +2,6 @@
 #include "plugin.hpp"
 
 #include <dlfcn.h>
-#include <link.h>
 #include <elf.h>
 #include <link.h>
 #include <sys/stat.h>
@@ -54,8 +53,8 @@ struct stat status_of(const std::string& path) {
   return status;
 }
 
-// dlopen says of any other file only that its header is invalid, and a file that was cut short it maps
-// as if it were whole: the process dies of the first access behind its end.
+// dlopen says of any other file only that its header is invalid, and a file that was cut short it
+// maps as if it were whole: the process dies of the first access behind its end.
 void check_elf(const std::string& path, std::uint64_t bytes) {
   std::ifstream file(path, std::ios::binary);
   if (!file) refuse("it can't be read");

@@ -133,8 +133,8 @@ std::vector<std::size_t> column_bytes(const Plan& plan, std::uint32_t rows) {
 
 }  // namespace
 
-Pool::Runner::Runner(const Plan& plan, std::vector<Lane*> lanes_)
-    : lanes(std::move(lanes_)),
+Pool::Runner::Runner(const Plan& plan, std::uint32_t home_)
+    : home(home_),
       scratch(plan),
       chunk(kMostChunk),
       action(plan.actions.size()),
@@ -175,7 +175,7 @@ Pool::Pool(Plugin& plugin, const ep_task& task, std::vector<std::shared_ptr<cons
       jobs_(num_envs_),
       all_(num_envs_),
       statuses_(plan_.batch ? num_envs_ : 0),
-      sweep_next_(num_envs_),
+      segments_(threads_),
       place_(num_envs_, Place::kNever),
       before_(num_envs_, Place::kNever) {
   for (std::uint32_t i = 0; i < num_envs_; ++i) {
@@ -188,13 +188,19 @@ Pool::Pool(Plugin& plugin, const ep_task& task, std::vector<std::shared_ptr<cons
   if (threads_ <= cpus) spin_worker_ = kSpin;
   if (threads_ + (caller_works_ ? 0 : 1) <= cpus) spin_caller_ = kSpin;
 
-  const std::uint32_t lanes = free_ ? 1 : threads_;
   // Room is made now, so that a send can't fail when it has begun.
   ids_.reserve(num_envs_);
-  split_.resize(lanes);
-  for (std::uint32_t i = 0; i < lanes; ++i) {
+  split_.resize(threads_);
+  for (std::uint32_t i = 0; i < threads_; ++i) {
     lanes_.push_back(std::make_unique<Lane>(num_envs_));
-    if (lanes > 1) split_[i].reserve(num_envs_ / lanes + 1);
+    split_[i].reserve(num_envs_ / threads_ + 1);
+    const auto border = [&](std::uint64_t share) {
+      return static_cast<std::uint32_t>(num_envs_ * share / threads_);
+    };
+    segments_[i].begin = border(i);
+    segments_[i].end = border(i + 1);
+    // Relaxed: no thread yet.
+    segments_[i].next.store(segments_[i].end, std::memory_order_relaxed);
   }
 
   if (task.sharing == EP_ONE_PER_PROCESS && !Occupied::enter(plugin_)) {
@@ -228,22 +234,26 @@ void CloseAndDelete::operator()(Pool* pool) const noexcept {
 
 void Pool::start_worker() try {
   const auto index = static_cast<std::uint32_t>(workers_.size());
-  runners_.push_back(
-      std::make_unique<Runner>(plan_, std::vector{lanes_[index % lanes_.size()].get()}));
-  workers_.emplace_back([this, index, runner = runners_.back().get()] { work(index, *runner); });
+  // The caller's home is 0, if he works.
+  Runner* runner = add_runner((index + (caller_works_ ? 1 : 0)) % threads_);
+  workers_.emplace_back([this, index, runner] { work(index, *runner); });
   ++running_;
 } catch (const std::system_error& error) {
-  throw Error(ErrorKind::kRuntime, std::string(plan_.task.id) + ": can't start a thread: " + error.what());
+  throw Error(ErrorKind::kRuntime,
+              std::string(plan_.task.id) + ": can't start a thread: " + error.what());
+}
+
+Pool::Runner* Pool::add_runner(std::uint32_t home) {
+  runners_.push_back(std::make_unique<Runner>(plan_, home));
+  return runners_.back().get();
 }
 
 // For a Call, which gives it back: there is room in spare_runners_ for all.
 Pool::Runner* Pool::spare_runner() {
   if (spare_runners_.empty()) {
-    std::vector<Lane*> lanes;
-    for (const auto& lane : lanes_) lanes.push_back(lane.get());
-    runners_.push_back(std::make_unique<Runner>(plan_, std::move(lanes)));
+    Runner* runner = add_runner(0);
     spare_runners_.reserve(runners_.size());
-    return runners_.back().get();
+    return runner;
   }
   Runner* runner = spare_runners_.back();
   spare_runners_.pop_back();
@@ -382,10 +392,8 @@ void Pool::work(std::uint32_t index, Runner& runner) {
 
 // After close(): who waits for a visit must not wait for ever, and nothing else matters any more.
 void Pool::drop_visits(Runner& runner) {
-  for (Lane* lane : runner.lanes) {
-    while (const std::uint32_t count = lane->take(runner.chunk)) {
-      for (std::uint32_t i = 0; i < count; ++i) drop_visit(runner.chunk[i]);
-    }
+  while (const std::uint32_t count = take(runner)) {
+    for (std::uint32_t i = 0; i < count; ++i) drop_visit(runner.chunk[i]);
   }
 }
 
@@ -411,26 +419,37 @@ bool Pool::begins_anew(std::uint32_t id) const {
 
 // A hint: whether anything is there to be claimed.
 bool Pool::work_waits() const {
-  return sweep_next_.load(std::memory_order_relaxed) < num_envs_ ||
+  return std::ranges::any_of(segments_,
+                             [](const Segment& segment) {
+                               return segment.next.load(std::memory_order_relaxed) < segment.end;
+                             }) ||
          std::ranges::any_of(lanes_, [](const auto& lane) { return lane->size() > 0; });
+}
+
+// Takes envs into runner.chunk and returns how many: from its own lane, else from another's if any
+// thread may run any env.
+std::uint32_t Pool::take(Runner& runner) {
+  for (std::uint32_t i = 0; i < (free_ ? threads_ : 1); ++i) {
+    Lane& lane = *lanes_[(runner.home + i) % threads_];
+    const auto room = std::span(runner.chunk).first(chunk_size(lane.size()));
+    if (const std::uint32_t count = lane.take(room)) return count;
+  }
+  return 0;
 }
 
 bool Pool::run_some(Runner& runner) {
   if (sweep_some(runner)) return true;
-  for (Lane* lane : runner.lanes) {
-    const std::uint32_t count = lane->take(std::span(runner.chunk).first(chunk_size(lane->size())));
-    if (count == 0) continue;
-    const auto ids = std::span(runner.chunk).first(count);
-    // Resets are often slow: the rows of the others need not wait for them.
-    if (!synchronous()) {
-      std::partition(ids.begin(), ids.end(), [&](std::uint32_t id) { return !begins_anew(id); });
-    }
-    const auto start = Clock::now();
-    run(ids, runner);
-    measure(Clock::now() - start, count);
-    return true;
+  const std::uint32_t count = take(runner);
+  if (count == 0) return false;
+  const auto ids = std::span(runner.chunk).first(count);
+  // Resets are often slow: the rows of the others need not wait for them.
+  if (!synchronous()) {
+    std::partition(ids.begin(), ids.end(), [&](std::uint32_t id) { return !begins_anew(id); });
   }
-  return false;
+  const auto start = Clock::now();
+  run(ids, runner);
+  measure(Clock::now() - start, count);
+  return true;
 }
 
 void Pool::measure(std::chrono::nanoseconds spent, std::uint32_t count) {
@@ -440,14 +459,13 @@ void Pool::measure(std::chrono::nanoseconds spent, std::uint32_t count) {
   cost_.store(before - before / 8 + now / 8, std::memory_order_relaxed);
 }
 
-// As many as are worth a hand-over, but so that every thread gets some.
+// As many as are worth a hand-over, but so that others find some to take over.
 std::uint32_t Pool::chunk_size(std::uint64_t waiting) const {
   const std::uint64_t worth =
       kChunkNanoseconds / std::max(cost_.load(std::memory_order_relaxed), 1u) + 1;
-  const std::uint64_t takers = free_ ? threads_ : 1;
-  const std::uint64_t share = waiting / (2 * takers) + 1;
+  const bool others = free_ && threads_ > 1 && worth < waiting;
   return static_cast<std::uint32_t>(
-      std::min({worth, takers == 1 ? worth : share, std::uint64_t{kMostChunk}}));
+      std::min({worth, others ? waiting / 2 + 1 : worth, std::uint64_t{kMostChunk}}));
 }
 
 void Pool::run(std::span<const std::uint32_t> ids, Runner& runner) {
@@ -502,19 +520,26 @@ void Pool::create_or_visit(std::uint32_t id, Runner& runner) {
   finish_visit();
 }
 
-// Claims a range of the sweep, if there is one.
+// Claims a range of the sweep, if there is one: of its own segment, else of another.
 bool Pool::sweep_some(Runner& runner) {
+  for (std::uint32_t i = 0; i < threads_; ++i) {
+    if (sweep_some(segments_[(runner.home + i) % threads_], runner)) return true;
+  }
+  return false;
+}
+
+bool Pool::sweep_some(Segment& segment, Runner& runner) {
   // Relaxed: a guess, which the claim puts right.
-  const std::uint32_t seen = sweep_next_.load(std::memory_order_relaxed);
-  if (seen >= num_envs_) return false;
-  std::uint32_t most = chunk_size(num_envs_ - seen);
+  const std::uint32_t seen = segment.next.load(std::memory_order_relaxed);
+  if (seen >= segment.end) return false;
+  std::uint32_t most = chunk_size(segment.end - seen);
   // Whole cache lines of bytes, so that neighbours don't write to the same one.
   if (most > kCacheLine) most -= most % kCacheLine;
-  // Acquire: pairs with the release in send(), and with none of the claims between. Whoever claims
+  // Acquire: pairs with the release in send(); the claims between go on with it. Whoever claims
   // late gets a range of the next sweep, or nothing.
-  const std::uint32_t begin = sweep_next_.fetch_add(most, std::memory_order_acquire);
-  if (begin >= num_envs_) return false;
-  const std::uint32_t end = std::min(begin + most, num_envs_);
+  const std::uint32_t begin = segment.next.fetch_add(most, std::memory_order_acquire);
+  if (begin >= segment.end) return false;
+  const std::uint32_t end = std::min(begin + most, segment.end);
   Batch& batch = *sweep_batch_;
   const auto start = Clock::now();
   try {
@@ -795,8 +820,10 @@ void Pool::send(std::span<const ActionRows> actions, EnvIds env_ids) {
       sweeping_ = true;
       in_flight_ = num_envs_;
       sweep_batch_ = queue_.back().get();
-      // Release: who claims sees the batch, the actions and what earlier runners did to the envs.
-      sweep_next_.store(0, std::memory_order_release);
+      for (Segment& segment : segments_) {
+        // Release: who claims sees the batch, the actions and what earlier runners did to the envs.
+        segment.next.store(segment.begin, std::memory_order_release);
+      }
       count = num_envs_;
     } else {
       auto& ids = take_off(env_ids, Job::Kind::kStep);
@@ -931,7 +958,7 @@ std::unique_ptr<Batch> Pool::recv(std::optional<std::chrono::nanoseconds> timeou
   // Who has a deadline must not get stuck in an env.
   const bool helps = caller_works_ && !timeout;
   if (!helps) {
-    start_a_worker();
+    start_all_workers();
     work_.notify();  // send may have left it to us
   }
   auto now = Clock::now();
@@ -977,10 +1004,10 @@ std::unique_ptr<Batch> Pool::recv(std::optional<std::chrono::nanoseconds> timeou
   }
 }
 
-// A synchronous pool of one thread has no worker until somebody must not work himself.
-void Pool::start_a_worker() {
+// One of the threads is the caller, until somebody must not work himself: then it is a worker too.
+void Pool::start_all_workers() {
   const std::lock_guard lock(mutex_);
-  if (running_ == 0 && !closed_) start_worker();
+  while (running_ < threads_ && !closed_) start_worker();
 }
 
 std::unique_ptr<Batch> Pool::pop_complete() {

@@ -130,8 +130,8 @@ class Pool {
 
   // What a thread that runs envs has: its lanes, its working memory, its figures.
   struct Runner {
-    Runner(const Plan& plan, std::vector<Lane*> lanes_);
-    std::vector<Lane*> lanes;
+    Runner(const Plan& plan, std::uint32_t home_);
+    const std::uint32_t home;  // the lane and segment that it takes from first
     Scratch scratch;
     std::vector<std::uint32_t> chunk;
     std::vector<const void*> action;
@@ -147,6 +147,12 @@ class Pool {
     std::string ended_fault;
     // Written by this thread only, read for statistics(); relaxed.
     alignas(64) std::atomic<std::uint64_t> steps{0}, episodes{0};
+  };
+
+  // A share of the sweep: the first env that nobody claimed, `end` and more if there is none.
+  struct alignas(64) Segment {
+    std::atomic<std::uint32_t> next{0};
+    std::uint32_t begin = 0, end = 0;
   };
 
   enum class Place : std::uint8_t {
@@ -183,6 +189,7 @@ class Pool {
   void work(std::uint32_t index, Runner& runner);
   bool begins_anew(std::uint32_t id) const;
   bool work_waits() const;
+  std::uint32_t take(Runner& runner);
   bool run_some(Runner& runner);
   std::uint32_t chunk_size(std::uint64_t waiting) const;
   void run(std::span<const std::uint32_t> ids, Runner& runner);
@@ -191,6 +198,7 @@ class Pool {
   void drop_visit(std::uint32_t id);
   void finish_visit();
   bool sweep_some(Runner& runner);
+  bool sweep_some(Segment& segment, Runner& runner);
   void sweep_range(std::uint32_t begin, std::uint32_t end, Batch& batch, Runner& runner);
   void step_range(std::uint32_t begin, std::uint32_t end, Batch& batch, Runner& runner);
   void write_range(std::uint32_t begin, std::uint32_t end, Batch& batch);
@@ -204,6 +212,7 @@ class Pool {
 
   // By users' threads, under mutex_.
   void start_worker();
+  Runner* add_runner(std::uint32_t home);
   Runner* spare_runner();
   void check_usable() const;
   bool sweeps(EnvIds env_ids);
@@ -220,7 +229,7 @@ class Pool {
 
   // By users' threads.
   void create_envs(const Interrupt& interrupt);
-  void start_a_worker();
+  void start_all_workers();
   void visit(EnvIds env_ids, const Visitor& act);
   void visit_one(std::int64_t env, const std::function<void(Env&)>& act);
 
@@ -245,12 +254,14 @@ class Pool {
   std::vector<std::uint32_t> all_;   // 0, 1, 2, ...: the ids of all envs
   std::vector<ep_status> statuses_;  // [env], of a step by plan_.batch
 
-  std::vector<std::unique_ptr<Lane>> lanes_;  // one, or one a worker if envs are bound to workers
+  // An env has the same lane and segment for ever, and these a thread that takes from them first:
+  // so its memory stays in the caches of one CPU. Where any thread may run any env, others take
+  // what a busy one leaves.
+  std::vector<std::unique_ptr<Lane>> lanes_;      // one a thread; of env i: i modulo their number
   std::vector<std::unique_ptr<Runner>> runners_;  // of workers, and of users' threads; mutex_
   std::vector<std::thread> workers_;
-  // The sweep under way: the first env that nobody claimed, num_envs_ and more if there is none,
-  // and its batch, which the counter's release hands to who claims.
-  alignas(64) std::atomic<std::uint32_t> sweep_next_;
+  std::vector<Segment> segments_;  // one a thread
+  // Of the sweep under way; the segments' release hands it to who claims.
   Batch* sweep_batch_ = nullptr;
   Event work_;  // something was pushed, or we stop
   Event done_;  // a batch, the creation or a visit is complete, or nothing more will be

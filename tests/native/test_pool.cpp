@@ -1002,6 +1002,7 @@ void test_hung() {
     pool.reset();  // leaks it: the thread finds all that it may touch
     CHECK(seconds_since(start) < 4);
     gate.open();
+    CHECK(left->close(10s));
     PoolPtr(left).reset();
   }
 }
