@@ -120,6 +120,11 @@ class Pool {
   Statistics statistics() const;
 
  private:
+  using Clock = Event::Clock;
+  static constexpr auto kForever = Clock::time_point::max();
+  static constexpr std::uint32_t kChunkNanoseconds = 20000;  // work that is worth a hand-over
+  static constexpr std::uint32_t kMostChunk = 1024;
+
   struct Job {
     enum class Kind { kCreate, kReset, kStep, kVisit } kind = Kind::kCreate;
     std::optional<std::uint64_t> seed;
@@ -155,11 +160,8 @@ class Pool {
     std::uint32_t begin = 0, end = 0;
   };
 
-  enum class Place : std::uint8_t {
-    kNever,
-    kIdle,
-    kFlying
-  };  // of an env: never reset, ready, sent and not received
+  // Of an env: never reset; ready; sent and not received.
+  enum class Place : std::uint8_t { kNever, kIdle, kFlying };
 
   // A user's thread inside a call: close() waits for it.
   class Call {
