@@ -74,11 +74,11 @@ def test_make(arguments: dict[str, Any], words: str) -> None:
         assert word in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["img_height", "img_width", "noop_max"])
-def test_image_options(name: str) -> None:
+@pytest.mark.parametrize(("name", "none"), [("img_height", None), ("img_width", None), ("noop_max", 0)])
+def test_image_options(name: str, none: int | None) -> None:
     with pytest.raises(ValueError, match=rf"{name}.*-1"):
         envpool_sdk.make("Image-v0", **{name: -1})
-    envpool_sdk.make("Image-v0", **{name: 0}).reset()
+    envpool_sdk.make("Image-v0", **{name: none}).reset()
 
 
 def test_transforms_that_do_not_fit() -> None:
