@@ -921,7 +921,6 @@ void test_interrupt() {
 void test_close_busy() {
   for (const ep_task* task : {&free_task(), &bound_task()}) {
     for (const std::int64_t batch : {6, 2}) {
-      Gate gate;
       script = std::make_unique<Script>();
       script->step = [&](FakeEnv& env) {
         while (env.id == 5 && !env.host->cancelled(env.host)) std::this_thread::sleep_for(1ms);
