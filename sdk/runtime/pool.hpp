@@ -7,9 +7,9 @@
 // row of the open batch when it is done.
 //
 // The usual send, a step of all envs of a synchronous pool whose envs any thread may run, takes a
-// shorter way: a sweep. Its rows are the envs' numbers, its runners claim ranges from a counter,
-// and nothing is done for each env but to run it; where the plugin offers envpool.batch/1, a range
-// is one call.
+// shorter way: a sweep. Its rows are the envs' numbers, its runners claim ranges from counters, one
+// a thread, and nothing is done for each env but to run it; where the plugin offers
+// envpool.batch/1, a range is one call.
 //
 // Who touches what: mutex_ guards the queue of batches and who is in flight; it is taken by send
 // and by recv, and for each row of an asynchronous pool. An env, its job and its action belong to
