@@ -81,18 +81,46 @@ void check_integers(const Field& field, const void* data, std::size_t row_elemen
   }
 }
 
+constexpr std::size_t kLine = 64;
+
+std::size_t padding(std::size_t at) { return (kLine - at % kLine) % kLine; }
+
+// The bytes of one field's actions and of their lengths, in whole cache lines.
+struct Extent {
+  Extent(const Plan& plan, std::size_t i, std::uint32_t num_envs) {
+    const Field& field = plan.source.action[i];
+    lengths_a_row = field.has_length() ? field.agents(plan.agents) : 0;
+    rows = num_envs * plan.actions[i].row_bytes;
+    rows += padding(rows);
+    lengths = num_envs * lengths_a_row * sizeof(std::uint32_t);
+    lengths += padding(lengths);
+  }
+  std::size_t rows, lengths, lengths_a_row;
+};
+
 }  // namespace
 
-Actions::Actions(const Plan& plan, std::uint32_t num_envs) : plan_(plan) {
-  for (std::size_t i = 0; i < plan.actions.size(); ++i) {
-    const Field& field = plan.source.action[i];
-    Storage storage;
-    storage.row_bytes = plan.actions[i].row_bytes;
-    storage.lengths_a_row = field.has_length() ? field.agents(plan.agents) : 0;
-    storage.rows.resize(num_envs * storage.row_bytes);
-    storage.lengths.resize(num_envs * storage.lengths_a_row);
-    fields_.push_back(std::move(storage));
+Actions::Actions(const Plan& plan, std::uint32_t num_envs, std::byte* memory)
+    : plan_(plan), num_envs_(num_envs) {
+  if (!memory) {
+    own_.resize(bytes_for(plan, num_envs) + kLine);
+    memory = own_.data() + padding(reinterpret_cast<std::uintptr_t>(own_.data()));
   }
+  for (std::size_t i = 0; i < plan.actions.size(); ++i) {
+    const Extent extent(plan, i, num_envs);
+    fields_.push_back({memory, reinterpret_cast<std::uint32_t*>(memory + extent.rows),
+                       plan.actions[i].row_bytes, extent.lengths_a_row});
+    memory += extent.rows + extent.lengths;
+  }
+}
+
+std::size_t Actions::bytes_for(const Plan& plan, std::uint32_t num_envs) {
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < plan.actions.size(); ++i) {
+    const Extent extent(plan, i, num_envs);
+    bytes += extent.rows + extent.lengths;
+  }
+  return bytes;
 }
 
 void Actions::check(std::span<const ActionRows> sent, std::span<const std::uint32_t> ids) const {
@@ -129,10 +157,10 @@ void Actions::store(std::span<const ActionRows> sent, std::span<const std::uint3
     Storage& field = fields_[i];
     const auto* from = static_cast<const std::byte*>(sent[i].data);
     for (std::size_t k = 0; k < ids.size(); ++k) {
-      std::memcpy(field.rows.data() + ids[k] * field.row_bytes, from + k * field.row_bytes,
+      std::memcpy(field.rows + ids[k] * field.row_bytes, from + k * field.row_bytes,
                   field.row_bytes);
       std::copy_n(sent[i].lengths + k * field.lengths_a_row, field.lengths_a_row,
-                  field.lengths.data() + ids[k] * field.lengths_a_row);
+                  field.lengths + ids[k] * field.lengths_a_row);
     }
   }
 }
@@ -140,8 +168,8 @@ void Actions::store(std::span<const ActionRows> sent, std::span<const std::uint3
 void Actions::store_all(std::span<const ActionRows> sent) {
   for (std::size_t i = 0; i < fields_.size(); ++i) {
     Storage& field = fields_[i];
-    std::memcpy(field.rows.data(), sent[i].data, field.rows.size());
-    std::copy_n(sent[i].lengths, field.lengths.size(), field.lengths.data());
+    std::memcpy(field.rows, sent[i].data, num_envs_ * field.row_bytes);
+    std::copy_n(sent[i].lengths, num_envs_ * field.lengths_a_row, field.lengths);
   }
 }
 
@@ -149,8 +177,8 @@ void Actions::point(std::uint32_t env, std::span<const void*> pointers,
                     std::span<const std::uint32_t*> lengths) const {
   for (std::size_t i = 0; i < fields_.size(); ++i) {
     const Storage& field = fields_[i];
-    pointers[i] = field.rows.data() + env * field.row_bytes;
-    lengths[i] = field.lengths_a_row ? field.lengths.data() + env * field.lengths_a_row : nullptr;
+    pointers[i] = field.rows + env * field.row_bytes;
+    lengths[i] = field.lengths_a_row ? field.lengths + env * field.lengths_a_row : nullptr;
   }
 }
 

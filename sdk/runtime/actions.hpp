@@ -20,7 +20,10 @@ struct ActionRows {
 
 class Actions {
  public:
-  Actions(const Plan& plan, std::uint32_t num_envs);
+  // memory: bytes_for() bytes, 64-byte aligned, zero when new; nullptr: memory of its own. Two
+  // objects over the same memory, in two processes, see the same actions.
+  Actions(const Plan& plan, std::uint32_t num_envs, std::byte* memory = nullptr);
+  static std::size_t bytes_for(const Plan& plan, std::uint32_t num_envs);
 
   // Throws Error(kValue) naming field, env, value and what is allowed. Ranges are checked for
   // discrete, multi-binary and lengths; box values pass, NaN too: the env's own rule applies.
@@ -31,7 +34,8 @@ class Actions {
   // The same for all envs, in order.
   void store_all(std::span<const ActionRows> sent);
   // All envs' actions of a field, one after the other.
-  std::byte* rows(std::size_t field) { return fields_[field].rows.data(); }
+  // step_many takes void*, but reads only.
+  std::byte* rows(std::size_t field) const { return fields_[field].rows; }
 
   // For Env::step, valid until the next store() for that env. `pointers` and `lengths` have one
   // entry a field.
@@ -40,8 +44,8 @@ class Actions {
 
  private:
   struct Storage {
-    std::vector<std::byte> rows;
-    std::vector<std::uint32_t> lengths;
+    std::byte* rows;
+    std::uint32_t* lengths;
     std::size_t row_bytes;
     std::size_t lengths_a_row;  // 0: none
   };
@@ -49,6 +53,8 @@ class Actions {
   void check_fields(std::span<const ActionRows> sent, std::span<const std::uint32_t> ids) const;
 
   const Plan& plan_;
+  const std::uint32_t num_envs_;
+  std::vector<std::byte> own_;
   std::vector<Storage> fields_;
 };
 

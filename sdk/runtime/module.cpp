@@ -642,7 +642,7 @@ class PyPool {
     std::unique_ptr<Batch> batch;
     {
       const NoGil no_gil;
-      batch = pool_->observe(span_of(ids));
+      batch = pool_->observe(span_of(ids), check_signals);
     }
     return nb::borrow<nb::tuple>(received(std::move(batch))[0]);
   }
@@ -652,7 +652,7 @@ class PyPool {
     Env::Picture picture;
     {
       const NoGil no_gil;
-      picture = pool_->render(env, width, height, camera);
+      picture = pool_->render(env, width, height, camera, check_signals);
     }
     return array_copy(picture.pixels.data(), picture.pixels.size(),
                       {picture.height, picture.width, 3}, EP_UINT8);
@@ -662,7 +662,7 @@ class PyPool {
     std::vector<std::byte> state;
     {
       const NoGil no_gil;
-      state = pool_->save_state(env);
+      state = pool_->save_state(env, check_signals);
     }
     return nb::bytes(state.data(), state.size());
   }
@@ -670,7 +670,7 @@ class PyPool {
   void load_state(std::int64_t env, const nb::bytes& state) {
     const std::span bytes(static_cast<const std::byte*>(state.data()), state.size());
     const NoGil no_gil;
-    pool_->load_state(env, bytes);
+    pool_->load_state(env, bytes, check_signals);
   }
 
   bool close(double timeout) {

@@ -1,0 +1,210 @@
+// thread_pool_run.cpp - the running of envs by the pool's runners: claiming, stepping, writing
+// rows.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "cpus.hpp"
+#include "thread_pool.hpp"
+
+namespace envpool::runtime {
+namespace {
+
+constexpr std::uint32_t kCacheLine = 64;
+
+}  // namespace
+
+void ThreadPool::work(std::uint32_t index, Runner& runner) {
+  set_worker_index(static_cast<int>(index));
+  if (affinity_offset_ >= 0) {
+    const std::vector<int> cpus = allowed_cpus();
+    const auto at = static_cast<std::size_t>(affinity_offset_) + index;
+    if (!cpus.empty()) bind_to_cpu(cpus[at % cpus.size()]);
+  }
+  for (;;) {
+    const std::uint64_t key = work_.key();
+    // Acquire: pairs with close().
+    if (stopping_.load(std::memory_order_acquire)) break;
+    if (!run_some(runner)) work_.wait(key, kForever, spin_worker_);
+  }
+  drop_visits(runner);
+  if (!free_) {
+    for (std::uint32_t i = index; i < team_.size(); i += threads_) team_.env(i).destroy();
+  }
+  const std::lock_guard lock(mutex_);
+  --running_;
+  gone_.notify_all();
+}
+
+// After close(): who waits for a visit must not wait for ever, and nothing else matters any more.
+void ThreadPool::drop_visits(Runner& runner) {
+  while (const std::uint32_t count = take(runner)) {
+    for (std::uint32_t i = 0; i < count; ++i) drop_visit(runner.chunk[i]);
+  }
+}
+
+void ThreadPool::drop_visit(std::uint32_t id) {
+  const Job::Kind kind = team_.job(id).kind;
+  if (kind != Job::Kind::kVisit && kind != Job::Kind::kCreate) return;
+  {
+    const std::lock_guard lock(error_mutex_);
+    if (!error_) error_ = std::make_exception_ptr(closed_error());
+  }
+  finish_visit();
+}
+
+// Release what was done to the env to the one who sees zero.
+void ThreadPool::finish_visit() {
+  if (outstanding_.fetch_sub(1, std::memory_order_acq_rel) == 1) done_.notify();
+}
+
+bool ThreadPool::begins_anew(std::uint32_t id) const {
+  const Job::Kind kind = team_.job(id).kind;
+  return kind == Job::Kind::kReset || (kind == Job::Kind::kStep && team_.env(id).over());
+}
+
+// A hint: whether anything is there to be claimed.
+bool ThreadPool::work_waits() const {
+  return std::ranges::any_of(segments_,
+                             [](const Segment& segment) {
+                               return segment.next.load(std::memory_order_relaxed) < segment.end;
+                             }) ||
+         std::ranges::any_of(lanes_, [](const auto& lane) { return lane->size() > 0; });
+}
+
+// Takes envs into runner.chunk and returns how many: from its own lane, else from another's if any
+// thread may run any env.
+std::uint32_t ThreadPool::take(Runner& runner) {
+  for (std::uint32_t i = 0; i < (free_ ? threads_ : 1); ++i) {
+    Lane& lane = *lanes_[(runner.home + i) % threads_];
+    const auto room = std::span(runner.chunk).first(chunk_size(lane.size()));
+    if (const std::uint32_t count = lane.take(room)) return count;
+  }
+  return 0;
+}
+
+bool ThreadPool::run_some(Runner& runner) {
+  if (sweep_some(runner)) return true;
+  const std::uint32_t count = take(runner);
+  if (count == 0) return false;
+  const auto ids = std::span(runner.chunk).first(count);
+  // Resets are often slow: the rows of the others need not wait for them.
+  if (!synchronous()) {
+    std::partition(ids.begin(), ids.end(), [&](std::uint32_t id) { return !begins_anew(id); });
+  }
+  const auto start = Clock::now();
+  run(ids, runner);
+  measure(Clock::now() - start, count);
+  return true;
+}
+
+void ThreadPool::measure(std::chrono::nanoseconds spent, std::uint32_t count) {
+  const auto now =
+      static_cast<std::uint32_t>(std::clamp<std::int64_t>(spent.count() / count, 1, 1000000000));
+  const std::uint32_t before = cost_.load(std::memory_order_relaxed);
+  cost_.store(before - before / 8 + now / 8, std::memory_order_relaxed);
+}
+
+// As many as are worth a hand-over, but so that others find some to take over.
+std::uint32_t ThreadPool::chunk_size(std::uint64_t waiting) const {
+  const std::uint64_t worth =
+      kChunkNanoseconds / std::max(cost_.load(std::memory_order_relaxed), 1u) + 1;
+  const bool others = free_ && threads_ > 1 && worth < waiting;
+  return static_cast<std::uint32_t>(
+      std::min({worth, others ? waiting / 2 + 1 : worth, std::uint64_t{kMostChunk}}));
+}
+
+void ThreadPool::run(std::span<const std::uint32_t> ids, Runner& runner) {
+  Batch* batch = nullptr;  // of the last rows written, and how many of them are not finished yet
+  std::uint32_t count = 0;
+  const auto finish = [&] {
+    if (batch && batch->finish(count)) done_.notify();
+    batch = nullptr;
+    count = 0;
+  };
+  for (const std::uint32_t id : ids) {
+    // Acquire: pairs with close(). What is in flight then is dropped.
+    if (stopping_.load(std::memory_order_acquire)) {
+      drop_visit(id);
+      continue;
+    }
+    Job& job = team_.job(id);
+    if (job.kind == Job::Kind::kCreate || job.kind == Job::Kind::kVisit) {
+      create_or_visit(id, runner);
+      continue;
+    }
+    bool last = false;
+    try {
+      team_.play(id, runner.work);
+      if (!synchronous()) last = claim_row(job);
+      if (job.batch != batch) finish();
+      batch = job.batch;
+      team_.deliver(id, runner.work);
+    } catch (const std::exception& error) {  // our own: no memory
+      fail(std::string(plan_.task.id) + ": " + error.what());
+      continue;
+    }
+    ++count;
+    // Asynchronous rows wait for nobody; after the last one a receiver may want to cut the batch.
+    if (!synchronous()) finish();
+    if (last) done_.notify();
+  }
+  finish();
+}
+
+void ThreadPool::create_or_visit(std::uint32_t id, Runner& runner) {
+  try {
+    if (team_.job(id).kind == Job::Kind::kVisit) {
+      (*visitor_)(id, team_.env(id), runner.work.scratch);
+    } else if (!team_.env(id).create()) {
+      throw Error(ErrorKind::kEnv, team_.env(id).message());
+    }
+  } catch (...) {
+    const std::lock_guard lock(error_mutex_);
+    if (!error_) error_ = std::current_exception();
+  }
+  finish_visit();
+}
+
+// Claims a range of the sweep, if there is one: of its own segment, else of another.
+bool ThreadPool::sweep_some(Runner& runner) {
+  for (std::uint32_t i = 0; i < threads_; ++i) {
+    if (sweep_some(segments_[(runner.home + i) % threads_], runner)) return true;
+  }
+  return false;
+}
+
+bool ThreadPool::sweep_some(Segment& segment, Runner& runner) {
+  // Relaxed: a guess, which the claim puts right.
+  const std::uint32_t seen = segment.next.load(std::memory_order_relaxed);
+  if (seen >= segment.end) return false;
+  std::uint32_t most = chunk_size(segment.end - seen);
+  // Whole cache lines of bytes, so that neighbours don't write to the same one.
+  if (most > kCacheLine) most -= most % kCacheLine;
+  // Acquire: pairs with the release in send(); the claims between go on with it. Whoever claims
+  // late gets a range of the next sweep, or nothing.
+  const std::uint32_t begin = segment.next.fetch_add(most, std::memory_order_acquire);
+  if (begin >= segment.end) return false;
+  const std::uint32_t end = std::min(begin + most, segment.end);
+  Batch& batch = *sweep_batch_;
+  const auto start = Clock::now();
+  try {
+    sweep_range(begin, end, batch, runner);
+  } catch (const std::exception& error) {  // our own: no memory
+    fail(std::string(plan_.task.id) + ": " + error.what());
+  }
+  measure(Clock::now() - start, end - begin);
+  if (batch.finish(end - begin)) done_.notify();
+  return true;
+}
+
+void ThreadPool::sweep_range(std::uint32_t begin, std::uint32_t end, Batch& batch, Runner& runner) {
+  if (plan_.batch) {
+    team_.step_range(begin, end, batch, runner.work);
+  } else {
+    team_.step_each(begin, end, batch, runner.work, stopping_);
+  }
+}
+
+}  // namespace envpool::runtime
