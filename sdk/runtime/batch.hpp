@@ -66,6 +66,12 @@ class Batch {
     state_.store(std::uint64_t{rows} << 32, std::memory_order_relaxed);
   }
 
+  // Begins anew, over memory that is somebody else's: who calls sets the data of the columns.
+  void begin(std::uint32_t rows) noexcept {
+    clear();
+    state_.store(std::uint64_t{rows} << 32, std::memory_order_relaxed);  // as in open()
+  }
+
   // For the next use. The receiver has what it wants.
   void clear() noexcept {
     columns.release();
@@ -92,6 +98,11 @@ class Batch {
     // A read-modify-write: what finish() released stays released.
     state_.fetch_sub(std::uint64_t{rows() - rows_left} << 32, std::memory_order_acq_rel);
   }
+  // How many rows are not finished. Acquire: as complete().
+  std::uint32_t missing() const {
+    const std::uint64_t state = state_.load(std::memory_order_acquire);
+    return static_cast<std::uint32_t>(state >> 32) - static_cast<std::uint32_t>(state);
+  }
   bool complete() const { return all(state_.load(std::memory_order_acquire)); }
 
   // Opened with finals: the row of columns in which the ended episode is kept. Any worker.
@@ -114,6 +125,9 @@ class Batch {
   Row row(std::uint32_t index) { return {columns.data, index}; }
 
   Columns columns;
+  // Of a pool of processes: its number in the table of batches, and the envs of its rows.
+  std::uint32_t number = 0;
+  std::vector<std::uint32_t> envs;
   std::uint32_t claimed = 0;  // asynchronous: rows given out so far; guarded by the pool's mutex
   // What follows is for the receiver of a complete batch.
   std::vector<std::uint8_t> final_mask;  // empty: no episode ended

@@ -12,9 +12,21 @@
 
 namespace envpool::runtime {
 
+// Where blocks come from. [any-thread]
+class BlockMemory {
+ public:
+  virtual ~BlockMemory() = default;
+  virtual std::byte* allocate(std::size_t bytes) = 0;  // 64-byte aligned; nullptr: there is no more
+  virtual void free(std::byte* data, std::size_t bytes) noexcept = 0;
+  // Whether the child of a fork sees what its parent writes here later.
+  virtual bool shared() const = 0;
+};
+
 // How often this process is the child of a fork. There, a mutex that another thread held in the
 // parent stays locked for ever: what was made before the fork must be left alone. [any-thread]
 std::uint64_t count_forks();
+// How often it was the parent of one. [any-thread]
+std::uint64_t count_children();
 
 class BlockStore;
 
@@ -25,15 +37,18 @@ struct Block {
   std::size_t bytes;
   std::uint32_t column;
   std::shared_ptr<BlockStore>
-      store;  // set while the block is out, so that arrays may outlive the pool
+      store;               // set while the block is out, so that arrays may outlive the pool
+  std::uint64_t children;  // count_children() when it went out
 };
 
 // Keeping one column's array (a reward) never keeps another's (observations) alive. Memory that was
 // filled once stays here for the next batch: steady state allocates nothing. [any-thread]
 class BlockStore : public std::enable_shared_from_this<BlockStore> {
  public:
-  // `limit` bounds the bytes of all blocks, out or free; free ones make room for others.
-  BlockStore(std::vector<std::size_t> column_bytes, std::size_t limit);
+  // `limit` bounds the bytes of all blocks, out or free; free ones make room for others. memory:
+  // nullptr: the heap.
+  BlockStore(std::vector<std::size_t> column_bytes, std::size_t limit,
+             std::shared_ptr<BlockMemory> memory = nullptr);
   ~BlockStore();
   BlockStore(const BlockStore&) = delete;
   BlockStore& operator=(const BlockStore&) = delete;
@@ -60,6 +75,7 @@ class BlockStore : public std::enable_shared_from_this<BlockStore> {
   const std::uint64_t born_ = count_forks();
   const std::vector<std::size_t> column_bytes_;
   const std::size_t limit_;
+  const std::shared_ptr<BlockMemory> memory_;
   std::mutex mutex_;
   std::vector<std::vector<Block*>> free_;  // [column]
   bool closed_ = false;

@@ -131,6 +131,17 @@ Error Env::refusal(ErrorKind kind, ep_status status, const std::string& call) {
       kind, std::string(plan_.task.id) + ", env " + std::to_string(id_) + ": " + call + ": " + why);
 }
 
+void Env::lost(std::span<const std::uint8_t> alive) {
+  std::ranges::copy(alive, alive_.begin());
+  fail(EP_E_FAILED, "step", "its process is gone");
+}
+
+void Env::inherit(std::uint64_t seed, std::uint64_t respawns) {
+  seed_ = seed;
+  respawns_ = respawns;
+  played_ = true;
+}
+
 void Env::step_failed(ep_status status) { fail(status, "step", take_explanation(status)); }
 
 bool Env::check(ep_status status, const char* call) {

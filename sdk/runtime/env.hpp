@@ -63,6 +63,11 @@ class Env {
   void step(std::span<const void* const> action, std::span<const std::uint32_t* const> lengths,
             Scratch& scratch);
 
+  // The outcome when the process that ran the env is gone: a fault. alive: per agent, before it.
+  void lost(std::span<const std::uint8_t> alive);
+  // Stands for an env that was played, and lost with its process: its next reset is a respawn.
+  void inherit(std::uint64_t seed, std::uint64_t respawns);
+
   // The outcome of a step by ext/batch.h that failed.
   void step_failed(ep_status status);
 
@@ -72,7 +77,12 @@ class Env {
   bool over() const { return over_; }      // the episode ended, or there was none yet
   bool played() const { return played_; }  // some reset has succeeded
   bool fault() const { return fault_; }    // the last step or reset failed
-  const std::string& message() const { return message_; }  // why
+  const std::string& message() const { return message_; }       // why
+  std::int32_t elapsed() const { return elapsed_; }             // steps since the reset
+  std::span<const double> returned() const { return return_; }  // per agent
+  std::uint64_t seed() const { return seed_; }                  // of the last seeded reset
+  std::uint64_t respawns() const { return respawns_; }
+  std::span<const std::uint8_t> alive() const { return alive_; }  // per agent
 
   // uint8[height][width][3]; throws Error(kValue, kRuntime).
   struct Picture {

@@ -42,13 +42,7 @@ Log& the_log() {
 }
 
 void EP_CALL log(const ep_host*, int32_t level, const char* text) noexcept try {
-  std::shared_ptr<const LogSink> sink;
-  {
-    std::lock_guard lock(the_log().mutex);
-    sink = the_log().sink;
-  }
-  // Called without the lock: a sink may log, wait or replace the sink.
-  (*sink)(level, shown(text));
+  log_line(level, shown(text));
 } catch (...) {
   // A line is lost; the plugin could do nothing about it.
 }
@@ -162,7 +156,11 @@ void Host::cancel() noexcept { cancelled_.store(true, std::memory_order_relaxed)
 
 int32_t Host::cancelled(const ep_host* host) noexcept {
   // Relaxed: see cancel().
-  return from(host).cancelled_.load(std::memory_order_relaxed) ? 1 : 0;
+  const Host& self = from(host);
+  return self.cancelled_.load(std::memory_order_relaxed) ||
+                 (self.stopping_ && self.stopping_->load(std::memory_order_relaxed))
+             ? 1
+             : 0;
 }
 
 ep_status Host::asset(const ep_host* host, const char* name, char* buf, uint64_t cap,
@@ -188,6 +186,16 @@ std::string take_explanation(ep_status status) {
   if (!explanation.empty()) return std::exchange(explanation, {});
   const char* text = describe_status(status);
   return text ? text : "unknown status " + std::to_string(status);
+}
+
+void log_line(int level, const std::string& text) {
+  std::shared_ptr<const LogSink> sink;
+  {
+    std::lock_guard lock(the_log().mutex);
+    sink = the_log().sink;
+  }
+  // Called without the lock: a sink may log, wait or replace the sink.
+  (*sink)(level, text);
 }
 
 void set_log_sink(LogSink sink) {

@@ -31,6 +31,8 @@ class Host {
 
   // From now on cancelled() tells plugins to stop long work. [any-thread]
   void cancel() noexcept;
+  // ... and so it does when this word, of another process, is not zero. Before the first env.
+  void watch(const std::atomic<std::uint32_t>& stopping) noexcept { stopping_ = &stopping; }
 
  private:
   explicit Host(Assets assets);
@@ -44,6 +46,7 @@ class Host {
   ep_host abi_{};
   Assets assets_;
   std::atomic<bool> cancelled_{false};
+  const std::atomic<std::uint32_t>* stopping_ = nullptr;
 };
 
 // The text that the plugin gave by ep_host.explain on this thread since the last call of
@@ -55,6 +58,8 @@ std::string take_explanation(ep_status status);
 // and errors to stderr. The sink must be callable at any time until the process ends. [any-thread]
 using LogSink = std::function<void(int level, const std::string& text)>;
 void set_log_sink(LogSink sink);
+// Gives a line to it. [any-thread]
+void log_line(int level, const std::string& text);
 
 // What the calling thread is to plugins that ask by envpool.placement/1: the index of a worker, -1
 // outside pools.

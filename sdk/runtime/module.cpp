@@ -549,7 +549,9 @@ class PyPool {
          std::int64_t num_envs, std::int64_t batch_size, std::int64_t num_threads,
          std::int64_t thread_affinity_offset, const std::string& autoreset,
          std::int64_t max_episode_steps, bool both_flags, const std::string& reward_dtype,
-         std::int64_t max_faults, const nb::object& transforms)
+         std::int64_t max_faults, const nb::object& transforms, const std::string& isolation,
+         const std::vector<std::string>& worker_command, std::int64_t envs_per_worker,
+         std::optional<double> step_timeout, std::optional<double> reset_timeout)
       : task_(plugin.get().task(task_id)) {
     PoolSettings settings;
     settings.num_envs = num_envs;
@@ -570,6 +572,16 @@ class PyPool {
     }
     settings.max_faults = static_cast<std::uint64_t>(max_faults);
     settings.plan.transforms = transforms_of(task_, transforms);
+    settings.isolation = choice<Isolation>("isolation", isolation,
+                                           {{"auto", Isolation::kAuto},
+                                            {"thread", Isolation::kThread},
+                                            {"process", Isolation::kProcess}});
+    settings.processes.command = worker_command;
+    // With the GIL held, so that nobody changes it meanwhile.
+    for (char** one = environ; *one; ++one) settings.processes.environment.emplace_back(*one);
+    settings.processes.envs_per_worker = envs_per_worker;
+    if (step_timeout) settings.processes.step_timeout = nanoseconds_of(*step_timeout);
+    if (reset_timeout) settings.processes.reset_timeout = nanoseconds_of(*reset_timeout);
 
     std::vector<std::shared_ptr<const Options>> complete;
     for (nb::handle one : options) {
@@ -811,15 +823,23 @@ NB_MODULE(_native, m) {
   nb::class_<PyPool>(m, "Pool")
       .def(nb::init<const PyPlugin&, const std::string&, const nb::object&, std::int64_t,
                     std::int64_t, std::int64_t, std::int64_t, const std::string&, std::int64_t,
-                    bool, const std::string&, std::int64_t, const nb::object&>(),
+                    bool, const std::string&, std::int64_t, const nb::object&, const std::string&,
+                    const std::vector<std::string>&, std::int64_t, std::optional<double>,
+                    std::optional<double>>(),
            "plugin"_a, "task"_a, "options"_a, nb::kw_only(), "num_envs"_a, "batch_size"_a,
            "num_threads"_a = 0, "thread_affinity_offset"_a = -1, "autoreset"_a = "next_step",
            "max_episode_steps"_a = -1, "both_flags"_a = false, "reward_dtype"_a = "float64",
-           "max_faults"_a = 1000, "transforms"_a = nb::dict())
+           "max_faults"_a = 1000, "transforms"_a = nb::dict(), "isolation"_a = "auto",
+           "worker_command"_a = std::vector<std::string>(), "envs_per_worker"_a = 1,
+           "step_timeout"_a.none() = nb::none(), "reset_timeout"_a.none() = nb::none())
       .def_prop_ro("spec", &PyPool::spec)
       .def_prop_ro("num_envs", [](const PyPool& p) { return p.pool().num_envs(); })
       .def_prop_ro("batch_size", [](const PyPool& p) { return p.pool().batch_size(); })
       .def_prop_ro("num_threads", [](const PyPool& p) { return p.pool().num_threads(); })
+      .def_prop_ro("isolation",
+                   [](const PyPool& p) {
+                     return p.pool().isolation() == Isolation::kProcess ? "process" : "thread";
+                   })
       .def_prop_ro("closed", [](const PyPool& p) { return p.pool().closed(); })
       .def_prop_ro("columns", &PyPool::columns)
       .def_prop_ro("retained_bytes", [](const PyPool& p) { return p.pool().retained_bytes(); })

@@ -465,6 +465,12 @@ Options::Options(const Options& other)
   point();
 }
 
+std::vector<NamedOption> Options::named() const {
+  std::vector<NamedOption> all;
+  for (std::size_t i = 0; i < declared_.size(); ++i) all.push_back({declared_[i]->name, owned_[i]});
+  return all;
+}
+
 Options Options::at_reset(const std::vector<NamedOption>& given) const {
   Options result(*task_);
   for (std::size_t i = 0; i < declared_.size(); ++i) {

@@ -40,6 +40,9 @@ class Options {
   Options(const Options& other);
   Options& operator=(const Options&) = delete;
 
+  // All of them by name, as they may be given to a constructor.
+  std::vector<NamedOption> named() const;
+
   // Valid as long as this object is, in declared order.
   const std::vector<ep_value>& values() const noexcept { return values_; }
 

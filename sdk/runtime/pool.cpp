@@ -7,6 +7,7 @@
 #include <random>
 #include <utility>
 
+#include "process_pool.hpp"
 #include "thread_pool.hpp"
 
 namespace envpool::runtime {
@@ -55,7 +56,12 @@ PoolPtr Pool::make(Plugin& plugin, const ep_task& task,
                    std::vector<std::shared_ptr<const Options>> options,
                    const PoolSettings& settings, const Interrupt& interrupt) {
   check(task, settings);
-  return ThreadPool::make(plugin, task, std::move(options), settings, interrupt);
+  const bool needs_process =
+      task.sharing == EP_ONE_PER_PROCESS || (task.flags & EP_TASK_MAIN_THREAD) != 0;
+  const bool process = settings.isolation == Isolation::kProcess ||
+                       (settings.isolation == Isolation::kAuto && needs_process);
+  const auto make = process ? ProcessPool::make : ThreadPool::make;
+  return make(plugin, task, std::move(options), settings, interrupt);
 }
 
 Pool::Pool(Plugin& plugin, const ep_task& task, std::vector<std::shared_ptr<const Options>> options,
@@ -86,6 +92,12 @@ Pool::Clock::time_point Pool::after(std::chrono::nanoseconds timeout) {
 std::uint64_t Pool::entropy() {
   std::random_device device;
   return (std::uint64_t{device()} << 32) | device();
+}
+
+std::size_t Pool::memory_limit(const PoolSettings& settings) {
+  if (settings.memory_limit) return settings.memory_limit;
+  return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) *
+         static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) / 2;
 }
 
 std::vector<std::size_t> Pool::column_bytes(std::uint32_t rows) const {
@@ -158,12 +170,15 @@ void Pool::fail(const std::string& why) {
   wake();
 }
 
-void Pool::count_fault(const std::string& message) {
+std::optional<std::string> Pool::over_budget(const std::string& message) {
   // Relaxed: only the count matters.
-  if (faults_.fetch_add(1, std::memory_order_relaxed) + 1 > max_faults_) {
-    fail("more than max_faults=" + std::to_string(max_faults_) +
-         " faults; the last one: " + message);
-  }
+  if (faults_.fetch_add(1, std::memory_order_relaxed) + 1 <= max_faults_) return std::nullopt;
+  return "more than max_faults=" + std::to_string(max_faults_) +
+         " faults; the last one: " + message;
+}
+
+void Pool::count_fault(const std::string& message) {
+  if (const auto why = over_budget(message)) fail(*why);
 }
 
 // ---- who is in flight ---------------------------------------------------------------------------

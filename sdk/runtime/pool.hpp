@@ -37,7 +37,8 @@ enum class Isolation {
 struct ProcessSettings {
   // The program and its first arguments: it ends up in envpool_worker_main().
   std::vector<std::string> command;
-  std::int64_t envs_per_worker = 1;  // more than 1: the task must be EP_FREE or EP_THREAD_BOUND
+  std::vector<std::string> environment;  // "NAME=value"
+  std::int64_t envs_per_worker = 1;      // more than 1: the task must be EP_FREE or EP_THREAD_BOUND
   // A worker that is in one step or one reset for longer is killed; none: waits for ever.
   std::optional<std::chrono::nanoseconds> step_timeout, reset_timeout;
 };
@@ -157,6 +158,7 @@ class Pool {
 
   bool synchronous() const { return batch_size_ == num_envs_; }
   std::vector<std::size_t> column_bytes(std::uint32_t rows) const;
+  static std::size_t memory_limit(const PoolSettings& settings);
   const Options& options_of(std::uint32_t env) const {
     return *options_[options_.size() == 1 ? 0 : env];
   }
@@ -165,6 +167,8 @@ class Pool {
   // Gives the pool up; the reason is what everybody hears from now on.
   void fail(const std::string& why);
   void count_fault(const std::string& message);
+  // Counts; why the pool must be given up, if it must.
+  std::optional<std::string> over_budget(const std::string& message);
 
   // Of an env that is not in flight; mutex_.
   virtual bool played(std::uint32_t env) const = 0;

@@ -42,24 +42,24 @@ class Occupied {
   }
 };
 
-std::size_t half_of_memory() {
-  return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) *
-         static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) / 2;
-}
-
 // Checks what threads can't do.
 void check(const ep_task& task, const PoolSettings& settings) {
-  const std::string id = task.id;
+  const auto refuse = [&](const std::string& what) {
+    throw Error(ErrorKind::kValue, std::string(task.id) + ": " + what);
+  };
   if (task.flags & EP_TASK_MAIN_THREAD) {
-    throw Error(ErrorKind::kValue,
-                id + ": this engine needs a process's main thread, and worker processes are not "
-                     "supported yet");
+    refuse(
+        "isolation='thread': this engine needs a process's main thread; allowed: 'auto', "
+        "'process'");
   }
   if (task.sharing == EP_ONE_PER_PROCESS && settings.num_envs > 1) {
-    throw Error(ErrorKind::kValue,
-                id + ": num_envs=" + std::to_string(settings.num_envs) +
-                    ": this engine allows one env per process, and worker processes are not "
-                    "supported yet; allowed: num_envs=1");
+    refuse("isolation='thread' with num_envs=" + std::to_string(settings.num_envs) +
+           ": this engine allows one env per process; allowed: num_envs=1, or isolation='process'");
+  }
+  if (settings.processes.step_timeout || settings.processes.reset_timeout) {
+    refuse(
+        "step_timeout and reset_timeout are for worker processes: a thread can't be stopped; "
+        "allowed with isolation='process'");
   }
 }
 
@@ -86,8 +86,7 @@ ThreadPool::ThreadPool(Plugin& plugin, const ep_task& task,
       team_(plan_, options_, 0, num_envs_, actions_.emplace(plan_, num_envs_),
             [this](const std::string& message) { count_fault(message); }),
       segments_(threads_) {
-  store_ = std::make_shared<BlockStore>(
-      column_bytes(batch_size_), settings.memory_limit ? settings.memory_limit : half_of_memory());
+  store_ = std::make_shared<BlockStore>(column_bytes(batch_size_), memory_limit(settings));
   // Never more spinning threads than CPUs.
   const auto cpus = static_cast<std::uint32_t>(available_cpus());
   if (threads_ <= cpus) spin_worker_ = kSpin;

@@ -13,6 +13,7 @@ from envpool_sdk._native import ClosedError, EnvError, PluginError, __version__
 from envpool_sdk.facade import EnvPool, Spec, make, make_gym, make_gymnasium, make_spec
 from envpool_sdk.manifest import Manifest, TaskManifest
 from envpool_sdk.registry import discover, list_all_envs, load_plugin, register
+from envpool_sdk.workers import log_to_python
 
 __all__ = [
     "ClosedError",
@@ -53,5 +54,7 @@ def _installed(name: str) -> str:
     raise FileNotFoundError(f"envpool_sdk is not installed: {name} is in none of {list(__path__)}")
 
 
+log_to_python()
+del log_to_python
 discover()
 del discover

@@ -130,12 +130,18 @@ class Pool:
         reward_dtype: str = "float64",  # or "float32"
         max_faults: int = 1000,
         transforms: TransformsDict = {},
+        isolation: str = "auto",  # "auto" | "thread" | "process"
+        worker_command: Sequence[str] = [],  # program and first arguments of worker processes
+        envs_per_worker: int = 1,
+        step_timeout: float | None = None,  # seconds; worker processes only
+        reset_timeout: float | None = None,
     ) -> None:
         """Makes the envs, in parallel. Raises ValueError, EnvError (an env could not be made: names it and why)."""
     spec: SpecDict  # after transforms
     num_envs: int
     batch_size: int
-    num_threads: int
+    num_threads: int  # threads, or worker processes, that run envs at once
+    isolation: str  # "thread" | "process"
     closed: bool
     columns: list[tuple[str, str]]
     """What recv's arrays are: (section, name) with sections "obs", "info", "global" (the plugin's fields, transformed;

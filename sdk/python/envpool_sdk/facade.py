@@ -21,6 +21,7 @@ from envpool_sdk import making, registry
 from envpool_sdk.making import Setup
 from envpool_sdk.rows import Rows, batch_encoder, cast
 from envpool_sdk.spaces import action_space, observation_space
+from envpool_sdk.workers import Workers
 
 if TYPE_CHECKING:
     from envpool_sdk._native import SpecDict
@@ -84,6 +85,7 @@ class EnvPool(gymnasium.Env[Any, Any]):
         autoreset_mode: AutoresetMode | str,
         thread_affinity_offset: int,
         max_faults: int,
+        workers: Workers,
         render_mode: str | None,
         render_env_id: int,
         render_width: int,
@@ -109,6 +111,7 @@ class EnvPool(gymnasium.Env[Any, Any]):
             both_flags=False,
             reward_dtype="float32",
             max_faults=max_faults,
+            workers=workers,
         )
         self._setup = made
         self._ids = ids
@@ -377,6 +380,10 @@ def make(
     autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
     thread_affinity_offset: int = -1,
     max_faults: int = 1000,
+    isolation: str = "auto",
+    envs_per_worker: int = 1,
+    step_timeout: float | None = None,
+    reset_timeout: float | None = None,
     render_mode: str | None = None,
     render_env_id: int = 0,
     render_width: int = 0,
@@ -400,6 +407,11 @@ def make(
         autoreset_mode: Gymnasium's AutoresetMode, or its value.
         thread_affinity_offset: the first CPU to bind threads to; -1: don't bind.
         max_faults: how many failures of envs to bear before raising EnvError.
+        isolation: "thread": threads of this process run the envs; "process": worker processes, so that a crash or
+            a hang costs an episode of one env; "auto": processes where the engine needs them.
+        envs_per_worker: envs in one worker process, which die together. More than 1 is for cheap envs.
+        step_timeout, reset_timeout: seconds after which a worker process that is in one step or reset is killed,
+            which is a fault of its envs; None: no limit.
         render_mode: None or "rgb_array".
         render_env_id: the env that render() draws unless told otherwise.
         render_width, render_height: pixels; 0: the env's own.
@@ -428,6 +440,7 @@ def make(
         autoreset_mode=autoreset_mode,
         thread_affinity_offset=thread_affinity_offset,
         max_faults=max_faults,
+        workers=Workers(isolation, envs_per_worker, step_timeout, reset_timeout),
         render_mode=render_mode,
         render_env_id=render_env_id,
         render_width=render_width,

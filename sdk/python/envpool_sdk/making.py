@@ -21,7 +21,9 @@ from gymnasium.vector import AutoresetMode
 
 from envpool_sdk import registry
 from envpool_sdk._native import EnvError, Plugin, PluginError, Pool, available_cpus
+from envpool_sdk.manifest import Manifest
 from envpool_sdk.rows import cast as cast_array
+from envpool_sdk.workers import DEFAULT, Workers
 
 if TYPE_CHECKING:
     from envpool_sdk._native import OptionDict, SpecDict, TaskDict, TransformsDict
@@ -71,6 +73,7 @@ class Setup:
     """A task with its options, checked as far as that needs no env: what a pool is opened from."""
 
     id: str
+    manifest: Manifest
     plugin: Plugin
     task: TaskDict
     options: tuple[Mapping[str, Any], ...]
@@ -129,7 +132,7 @@ class Setup:
                         " give it to make() itself"
                     )
                 each.append(plain | more)
-        return cls(task_id, plugin, task, tuple(each), cast("TransformsDict", transforms))
+        return cls(task_id, entry.manifest, plugin, task, tuple(each), cast("TransformsDict", transforms))
 
     @property
     def renders(self) -> bool:
@@ -159,11 +162,13 @@ class Setup:
         both_flags: bool,
         reward_dtype: str,
         max_faults: int = 1000,
+        workers: Workers = DEFAULT,
     ) -> Pool:
         """Makes the envs. The owner's close() is called at the interpreter's exit.
 
         Args:
             max_episode_steps: None: the task's own; -1: no limit.
+            workers: threads or processes.
 
         Raises:
             ValueError: an argument out of its range, or the value of an option; EnvError: an env can't be made.
@@ -187,6 +192,8 @@ class Setup:
             both_flags=both_flags,
             reward_dtype=reward_dtype,
             max_faults=integer(self.id, "max_faults", max_faults, 0, _INT64),
+            envs_per_worker=integer(self.id, "envs_per_worker", workers.envs_per_worker, 1, MOST_ENVS),
+            **workers.arguments(self.id, self.manifest),
             transforms=self.transforms,
         )
         _owners.add(owner)

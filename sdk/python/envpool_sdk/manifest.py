@@ -51,3 +51,6 @@ class Manifest:
     loaded, so that finding them may cost time or import other packages."""
     needs_python: bool = False
     """The library uses the Python interpreter: its worker processes must be interpreters themselves."""
+    guest: tuple[str, ...] = ()
+    """An engine with a main loop of its own: the program, with arguments, that serves one env through envpool/guest.h.
+    The library then only describes the tasks."""

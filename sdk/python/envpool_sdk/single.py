@@ -13,6 +13,7 @@ from envpool_sdk import making
 from envpool_sdk.making import Setup
 from envpool_sdk.rows import Rows, row_encoder
 from envpool_sdk.spaces import action_space, observation_space
+from envpool_sdk.workers import Workers
 
 Step = tuple[Any, float, bool, bool, dict[str, Any]]
 
@@ -35,6 +36,9 @@ class Env(gymnasium.Env[Any, Any]):
         render_width: int = 0,
         render_height: int = 0,
         render_camera_id: int = 0,
+        isolation: str = "auto",
+        step_timeout: float | None = None,
+        reset_timeout: float | None = None,
         **options: Any,
     ) -> None:
         """Makes the env.
@@ -44,6 +48,7 @@ class Env(gymnasium.Env[Any, Any]):
             render_mode: None or "rgb_array".
             render_width, render_height: pixels; 0: the env's own.
             render_camera_id: 0: the default camera.
+            isolation, step_timeout, reset_timeout: as VectorEnv has them.
             options: the task's options and the runtime's transforms.
 
         Raises:
@@ -62,6 +67,7 @@ class Env(gymnasium.Env[Any, Any]):
             max_episode_steps=-1,
             both_flags=True,
             reward_dtype="float64",
+            workers=Workers(isolation, 1, step_timeout, reset_timeout),
         )
         self._setup = made
         spec = self._pool.spec

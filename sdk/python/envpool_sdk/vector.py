@@ -17,6 +17,7 @@ from envpool_sdk import making
 from envpool_sdk.making import Setup
 from envpool_sdk.rows import Rows, batch_encoder
 from envpool_sdk.spaces import action_space, observation_space
+from envpool_sdk.workers import Workers
 
 Array = npt.NDArray[Any]
 Step = tuple[Any, npt.NDArray[np.float64], npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, Any]]
@@ -44,6 +45,10 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         num_threads: int = 0,
         thread_affinity_offset: int = -1,
         max_faults: int = 1000,
+        isolation: str = "auto",
+        envs_per_worker: int = 1,
+        step_timeout: float | None = None,
+        reset_timeout: float | None = None,
         render_mode: str | None = None,
         render_width: int = 0,
         render_height: int = 0,
@@ -62,6 +67,11 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             num_threads: 0: as many as CPUs may be used.
             thread_affinity_offset: the first CPU to bind threads to; -1: don't bind.
             max_faults: how many failures of envs to bear before raising EnvError.
+            isolation: "thread": threads of this process run the envs; "process": worker processes, so that a crash or
+                a hang costs an episode of one env; "auto": processes where the engine needs them.
+            envs_per_worker: envs in one worker process, which die together. More than 1 is for cheap envs.
+            step_timeout, reset_timeout: seconds after which a worker process that is in one step or reset is killed,
+                which is a fault of its envs; None: no limit.
             render_mode: None or "rgb_array".
             render_width, render_height: pixels; 0: the env's own.
             render_camera_id: 0: the default camera.
@@ -93,6 +103,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             both_flags=True,
             reward_dtype="float64",
             max_faults=max_faults,
+            workers=Workers(isolation, envs_per_worker, step_timeout, reset_timeout),
         )
         self._setup = made
         spec = self._pool.spec
