@@ -104,7 +104,7 @@ std::string describe_end(const siginfo_t& how) {
   const std::string number = std::to_string(how.si_status);
   if (how.si_code == CLD_EXITED) return "exited with code " + number;
   const char* name = strsignal(how.si_status);
-  return "killed by signal " + number + " (" + (name ? name : "?") + ")";
+  return "was killed by signal " + number + " (" + (name ? name : "?") + ")";
 }
 
 }  // namespace
@@ -125,7 +125,7 @@ void Child::kill(const std::string& why) {
 
 std::string Child::obituary() const {
   const std::lock_guard lock(mutex_);
-  std::string text = "its worker process " + (why_.empty() ? how_ : "was killed: " + why_);
+  std::string text = "its worker process " + (why_.empty() ? how_ : "was killed, since " + why_);
   if (last_.empty()) return text;
   text += "; it printed last:";
   for (const std::string& line : last_) text += "\n  " + line;
