@@ -123,6 +123,7 @@ void each_member(Side& side, O& o, Act act) {
   act(side, o.affinity_offset);
   act(side, o.cpus);
   act(side, o.spins);
+  act(side, o.timed);
   act(side, o.digest);
 }
 

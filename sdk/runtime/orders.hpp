@@ -25,6 +25,7 @@ struct Orders {
   std::int64_t affinity_offset = -1;
   std::vector<int> cpus;     // that the user's process may use
   bool spins = false;        // a worker that waits may spin shortly
+  bool timed = false;        // somebody looks at Mailbox::at_work
   std::uint64_t digest = 0;  // of the user's side's Plan
 };
 

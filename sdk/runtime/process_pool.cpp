@@ -85,7 +85,8 @@ void ProcessPool::give_orders(Plugin& plugin, const PoolSettings& settings) {
   orders.envs_per_worker = envs_per_worker_;
   orders.affinity_offset = settings.thread_affinity_offset;
   orders.cpus = allowed_cpus();
-  orders.spins = workers_.size() <= cpus;
+  orders.spins = spin_.count() > 0;
+  orders.timed = processes_.step_timeout || processes_.reset_timeout;
   orders.digest = digest(plan_);
   const auto bytes = to_bytes(orders);
 

@@ -75,6 +75,7 @@ class Worker {
 
   std::uint32_t take();
   bool work_waits() const;
+  void spin() const;
   void run();
   bool run_all_at_once();
   void run_one(std::uint32_t place);
@@ -96,6 +97,7 @@ class Worker {
   const std::uint32_t index_, first_;
   Mailbox& mailbox_;
   const std::chrono::nanoseconds spin_;
+  const bool timed_;
   Actions actions_;
   std::vector<std::shared_ptr<const Options>> options_;
   std::unique_ptr<Team> team_;
@@ -129,6 +131,7 @@ Worker::Worker(std::shared_ptr<Arena> arena, const Orders& orders, std::uint32_t
       first_(layout_.first_env(index)),
       mailbox_(layout_.mailbox(base(), index)),
       spin_(orders.spins ? kSpin : std::chrono::nanoseconds(0)),
+      timed_(orders.timed),
       actions_(plan_, orders.num_envs, layout_.actions(base())),
       options_(options_of(task_, orders, first_, layout_.envs_of(index))),
       work_(plan_, layout_.envs_of(index)),
@@ -173,16 +176,19 @@ void Worker::serve() {
       run();
       continue;
     }
-    for (const auto end = Event::Clock::now() + spin_;
-         !work_waits() && Event::Clock::now() < end;) {
-      for (int i = 0; i < 16 && !work_waits(); ++i) cpu_relax();
-    }
+    if (spin_.count() > 0) spin();
     if (!work_waits()) {
       mailbox_.bell.wait([this] { return work_waits(); });
     }
   }
   begin(Work::kNone);
   team_->destroy();
+}
+
+void Worker::spin() const {
+  for (const auto end = Event::Clock::now() + spin_; !work_waits() && Event::Clock::now() < end;) {
+    for (int i = 0; i < 16 && !work_waits(); ++i) cpu_relax();
+  }
 }
 
 std::uint32_t Worker::take() {
@@ -194,6 +200,7 @@ std::uint32_t Worker::take() {
 }
 
 void Worker::begin(Work work) {
+  if (!timed_) return;
   const auto now = Event::Clock::now().time_since_epoch().count();
   const auto value = work == Work::kNone
                          ? 0
