@@ -550,8 +550,9 @@ class PyPool {
          std::int64_t thread_affinity_offset, const std::string& autoreset,
          std::int64_t max_episode_steps, bool both_flags, const std::string& reward_dtype,
          std::int64_t max_faults, const nb::object& transforms, const std::string& isolation,
-         const std::vector<std::string>& worker_command, std::int64_t envs_per_worker,
-         std::optional<double> step_timeout, std::optional<double> reset_timeout)
+         const std::vector<std::string>& worker_command, const std::string& guest_library,
+         std::int64_t envs_per_worker, std::optional<double> step_timeout,
+         std::optional<double> reset_timeout)
       : task_(plugin.get().task(task_id)) {
     PoolSettings settings;
     settings.num_envs = num_envs;
@@ -577,6 +578,7 @@ class PyPool {
                                             {"thread", Isolation::kThread},
                                             {"process", Isolation::kProcess}});
     settings.processes.command = worker_command;
+    settings.processes.guest_library = guest_library;
     // With the GIL held, so that nobody changes it meanwhile.
     for (char** one = environ; *one; ++one) settings.processes.environment.emplace_back(*one);
     settings.processes.envs_per_worker = envs_per_worker;
@@ -824,14 +826,15 @@ NB_MODULE(_native, m) {
       .def(nb::init<const PyPlugin&, const std::string&, const nb::object&, std::int64_t,
                     std::int64_t, std::int64_t, std::int64_t, const std::string&, std::int64_t,
                     bool, const std::string&, std::int64_t, const nb::object&, const std::string&,
-                    const std::vector<std::string>&, std::int64_t, std::optional<double>,
-                    std::optional<double>>(),
+                    const std::vector<std::string>&, const std::string&, std::int64_t,
+                    std::optional<double>, std::optional<double>>(),
            "plugin"_a, "task"_a, "options"_a, nb::kw_only(), "num_envs"_a, "batch_size"_a,
            "num_threads"_a = 0, "thread_affinity_offset"_a = -1, "autoreset"_a = "next_step",
            "max_episode_steps"_a = -1, "both_flags"_a = false, "reward_dtype"_a = "float64",
            "max_faults"_a = 1000, "transforms"_a = nb::dict(), "isolation"_a = "auto",
-           "worker_command"_a = std::vector<std::string>(), "envs_per_worker"_a = 1,
-           "step_timeout"_a.none() = nb::none(), "reset_timeout"_a.none() = nb::none())
+           "worker_command"_a = std::vector<std::string>(), "guest_library"_a = "",
+           "envs_per_worker"_a = 1, "step_timeout"_a.none() = nb::none(),
+           "reset_timeout"_a.none() = nb::none())
       .def_prop_ro("spec", &PyPool::spec)
       .def_prop_ro("num_envs", [](const PyPool& p) { return p.pool().num_envs(); })
       .def_prop_ro("batch_size", [](const PyPool& p) { return p.pool().batch_size(); })

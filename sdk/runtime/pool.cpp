@@ -56,8 +56,14 @@ PoolPtr Pool::make(Plugin& plugin, const ep_task& task,
                    std::vector<std::shared_ptr<const Options>> options,
                    const PoolSettings& settings, const Interrupt& interrupt) {
   check(task, settings);
+  const bool guest = !settings.processes.guest_library.empty();
+  if (guest && settings.isolation == Isolation::kThread) {
+    throw Error(ErrorKind::kValue, std::string(task.id) +
+                                       ": isolation='thread': this engine is a program of its own; "
+                                       "allowed: 'auto', 'process'");
+  }
   const bool needs_process =
-      task.sharing == EP_ONE_PER_PROCESS || (task.flags & EP_TASK_MAIN_THREAD) != 0;
+      guest || task.sharing == EP_ONE_PER_PROCESS || (task.flags & EP_TASK_MAIN_THREAD) != 0;
   const bool process = settings.isolation == Isolation::kProcess ||
                        (settings.isolation == Isolation::kAuto && needs_process);
   const auto make = process ? ProcessPool::make : ThreadPool::make;

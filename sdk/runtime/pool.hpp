@@ -38,7 +38,9 @@ struct ProcessSettings {
   // The program and its first arguments: it ends up in envpool_worker_main().
   std::vector<std::string> command;
   std::vector<std::string> environment;  // "NAME=value"
-  std::int64_t envs_per_worker = 1;      // more than 1: the task must be EP_FREE or EP_THREAD_BOUND
+  // Not empty: the program is a guest (guest.h), and this the library that it is to load.
+  std::string guest_library;
+  std::int64_t envs_per_worker = 1;  // more than 1: the task must be EP_FREE or EP_THREAD_BOUND
   // A worker that is in one step or one reset for longer is killed; none: waits for ever.
   std::optional<std::chrono::nanoseconds> step_timeout, reset_timeout;
 };

@@ -30,6 +30,9 @@ void check(const ep_task& task, const PoolSettings& settings) {
            (task.sharing == EP_ONE_PER_PROCESS ? "1, since this engine allows one env per process"
                                                : "1 and more"));
   }
+  if (each > 1 && !settings.processes.guest_library.empty()) {
+    refuse("envs_per_worker=" + std::to_string(each) + ", allowed: 1, since a guest runs one env");
+  }
   if (settings.processes.command.empty()) refuse("no program for worker processes is known");
 }
 
@@ -129,9 +132,14 @@ void ProcessPool::start_all(const Interrupt& interrupt) {
 void ProcessPool::spawn(std::uint32_t worker) {
   Keeper::Program program;
   program.command = processes_.command;
-  program.command.push_back(std::to_string(worker));
-  program.command.push_back(std::to_string(getpid()));
   program.environment = processes_.environment;
+  const std::string number = std::to_string(worker), parent = std::to_string(getpid());
+  if (processes_.guest_library.empty()) {
+    program.command.insert(program.command.end(), {number, parent});
+  } else {
+    program.environment.push_back("ENVPOOL_GUEST=" + number + " " + parent);
+    program.environment.push_back("ENVPOOL_GUEST_LIBRARY=" + processes_.guest_library);
+  }
   program.arena = arena_->file();
   WorkerState& state = workers_[worker];
   state.started = Clock::now();

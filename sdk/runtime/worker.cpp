@@ -28,6 +28,7 @@
 #include "plan.hpp"
 #include "plugin.hpp"
 #include "team.hpp"
+#include "worker_guest.hpp"
 
 namespace envpool::runtime {
 namespace {
@@ -39,7 +40,8 @@ constexpr std::chrono::nanoseconds kSpin{50000};
 void settle(int parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(0);  // it ended before the line above
-  syscall(SYS_close_range, kArenaFile + 1, ~0u, 0);
+  // A guest has opened files of its own by now.
+  if (!Guest::get()) syscall(SYS_close_range, kArenaFile + 1, ~0u, 0);
   const rlimit no_core{0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
   std::setvbuf(stdout, nullptr, _IOLBF, 0);  // a pipe: its last lines shall not be lost
@@ -123,7 +125,8 @@ std::vector<std::shared_ptr<const Options>> options_of(const ep_task& task, cons
 Worker::Worker(std::shared_ptr<Arena> arena, const Orders& orders, std::uint32_t index)
     : arena_(std::move(arena)),
       plugin_(Plugin::load(orders.plugin_path, orders.assets)),
-      task_(plugin_.task(orders.task_id)),
+      task_(Guest::get() ? Guest::get()->stand_in(plugin_.task(orders.task_id))
+                         : plugin_.task(orders.task_id)),
       host_(Host::make(orders.assets)),
       plan_(task_, host_, describe(task_, host_, Options(task_, orders.options[0])), orders.plan),
       layout_(plan_, orders.num_envs, orders.envs_per_worker),
@@ -376,8 +379,6 @@ void Worker::visit(std::uint32_t place) {
   hand_back(place);
 }
 
-}  // namespace
-
 // What a worker does between settling and its end.
 int work(std::shared_ptr<Arena> arena, std::uint32_t index) {
   Header& header = Layout::header(arena->base());
@@ -401,22 +402,27 @@ int work(std::shared_ptr<Arena> arena, std::uint32_t index) {
   return 0;
 }
 
-}  // namespace envpool::runtime
+}  // namespace
 
-int envpool_worker_main(int argc, char** argv) {
-  using namespace envpool::runtime;
-  if (argc != 3) {
-    std::fputs("envpool-worker is started by the pools of envpool-sdk, not by hand\n", stderr);
-    return 2;
-  }
-  settle(std::atoi(argv[2]));
+int run_worker(std::uint32_t number, int parent) {
+  settle(parent);
   set_log_sink(
       [](int level, const std::string& text) { std::fputs(framed(level, text).c_str(), stderr); });
   try {
-    return work(Arena::open(Descriptor(kArenaFile)),
-                static_cast<std::uint32_t>(std::strtoul(argv[1], nullptr, 10)));
+    return work(Arena::open(Descriptor(kArenaFile)), number);
   } catch (const std::exception& error) {
     std::fputs(framed(EP_LOG_ERROR, error.what()).c_str(), stderr);
     return 1;
   }
+}
+
+}  // namespace envpool::runtime
+
+int envpool_worker_main(int argc, char** argv) {
+  if (argc != 3) {
+    std::fputs("envpool-worker is started by the pools of envpool-sdk, not by hand\n", stderr);
+    return 2;
+  }
+  return envpool::runtime::run_worker(
+      static_cast<std::uint32_t>(std::strtoul(argv[1], nullptr, 10)), std::atoi(argv[2]));
 }

@@ -132,6 +132,7 @@ class Pool:
         transforms: TransformsDict = {},
         isolation: str = "auto",  # "auto" | "thread" | "process"
         worker_command: Sequence[str] = [],  # program and first arguments of worker processes
+        guest_library: str = "",  # not empty: the program is a guest, and this the library that it loads
         envs_per_worker: int = 1,
         step_timeout: float | None = None,  # seconds; worker processes only
         reset_timeout: float | None = None,

@@ -6,7 +6,7 @@ import difflib
 import math
 import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -110,7 +110,7 @@ def register(manifest: Manifest) -> tuple[str, ...]:
     return tuple(entries)
 
 
-def load_plugin(path: str | bytes | os.PathLike[Any]) -> tuple[str, ...]:
+def load_plugin(path: str | bytes | os.PathLike[Any], guest: Sequence[str] = ()) -> tuple[str, ...]:
     """Loads a plugin library and makes its tasks known to envpool_sdk.make and to Gymnasium (as "envpool/<id>").
 
     Again with the same file: nothing happens. Libraries are never unloaded: a file that was built anew needs another
@@ -118,6 +118,7 @@ def load_plugin(path: str | bytes | os.PathLike[Any]) -> tuple[str, ...]:
 
     Args:
         path: the shared library.
+        guest: of an engine that is a program of its own (envpool/guest.h): the program and its arguments.
 
     Returns:
         The ids of its tasks.
@@ -137,6 +138,7 @@ def load_plugin(path: str | bytes | os.PathLike[Any]) -> tuple[str, ...]:
         library=file,
         abi=ABI_VERSION,  # checked by loading it
         tasks=tuple(_described(plugin, task_id) for task_id in plugin.tasks),
+        guest=tuple(guest),
     )
     ids = register(manifest)
     _plugins[file] = plugin

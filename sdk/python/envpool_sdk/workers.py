@@ -42,6 +42,7 @@ class Workers:
         return {
             "isolation": self.isolation,
             "worker_command": command(manifest),
+            "guest_library": library() if manifest.guest else "",
             "step_timeout": _timeout(task_id, "step_timeout", self.step_timeout),
             "reset_timeout": _timeout(task_id, "reset_timeout", self.reset_timeout),
         }
