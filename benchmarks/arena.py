@@ -16,6 +16,7 @@ from statistics import median
 from typing import Any
 
 from .contender import Case, Contender, contenders
+from .worker import NOT_INSTALLED
 
 ROOT = Path(__file__).resolve().parent.parent
 SETTLE_SECONDS = 0.05
@@ -121,10 +122,11 @@ class Worker:
 class Contestant:
     """A contender that takes part in a case. If it fails, its result says so and it does nothing from then on."""
 
-    def __init__(self, name: str, label: str, kind: str, case: Case, interpreter: str) -> None:
+    def __init__(self, name: str, label: str, kind: str, case: Case, interpreters: Sequence[str]) -> None:
+        """interpreters: it runs in the first that has what it needs."""
         self.result = Result(name, label, kind, case.threads)
         self._case = case
-        self._interpreter = interpreter
+        self._interpreters = list(interpreters)
         self._worker: Worker | None = None
         self._last: tuple[float, float] | None = None  # when it stopped playing, and its CPU clock then
 
@@ -133,11 +135,16 @@ class Contestant:
         if self.result.absent:
             return
         try:
-            self._worker = Worker(self._interpreter)
+            self._worker = Worker(self._interpreters[0])
             made = self._worker.ask({"contender": self.result.name, "case": asdict(self._case)})
             self.result.version = made["version"]
         except (WorkerError, OSError) as error:
-            self._fail(str(error))
+            if str(error).startswith(NOT_INSTALLED) and len(self._interpreters) > 1:
+                self.stop()
+                del self._interpreters[0]
+                self.start()
+            else:
+                self._fail(str(error))
 
     def play(self, seconds: float, counts: bool = True) -> None:
         """Plays a round."""
@@ -177,8 +184,8 @@ class Contestant:
 class Arena:
     """How to measure."""
 
-    peers_python: str
-    """The interpreter that has the peers; our own contenders have the one that runs this."""
+    peers_python: Sequence[str]
+    """The interpreters that have the peers; our own contenders have the one that runs this."""
     rounds: int
     seconds: float
     """How long a round lasts."""
@@ -217,10 +224,10 @@ class Arena:
         for name, contender in contenders(case.family).items():
             if case.mode not in contender.modes or (self.only and name not in self.only):
                 continue
-            interpreter = sys.executable if contender.kind == "own" else self.peers_python
+            interpreters = [sys.executable] if contender.kind == "own" else self.peers_python
             for count in threads if contender.threaded else threads[-1:]:
                 label = _label(contender, count, threads)
-                yield Contestant(name, label, contender.kind, replace(case, threads=count), interpreter)
+                yield Contestant(name, label, contender.kind, replace(case, threads=count), interpreters)
 
 
 def _label(contender: Contender, count: int, threads: Sequence[int]) -> str:

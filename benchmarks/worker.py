@@ -15,9 +15,10 @@ from resource import RUSAGE_CHILDREN, getrusage
 from time import clock_gettime, perf_counter, process_time
 from typing import Any
 
-from .contender import Case, contenders
+from .contender import Case, LeftOut, contenders
 
 NOT_INSTALLED = "not installed"
+LEFT_OUT = "left out"
 
 
 def main() -> None:
@@ -33,6 +34,9 @@ def main() -> None:
         stepper = contender.make(Case(**request["case"]))
     except ModuleNotFoundError as error:
         answer(error=f"{NOT_INSTALLED}: {error}")
+        return
+    except LeftOut as reason:
+        answer(error=f"{LEFT_OUT}: {reason}")
         return
     except Exception as error:
         answer(error=f"failed: {type(error).__name__}: {error}")
