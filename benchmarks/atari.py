@@ -93,9 +93,7 @@ def ale_vector(case: Case) -> Stepper:
             env.send(action)  # to the envs of the last batch
             env.recv()
 
-    return Loop(
-        run, random_actions(env.single_action_space, case.batch_size, "int32"), case.batch_size, env.close
-    )
+    return Loop(run, random_actions(env.single_action_space, case.batch_size, "int32"), case.batch_size, env.close)
 
 
 def gymnasium_env(game: str) -> Any:

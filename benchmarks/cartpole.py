@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from . import sample_factory
 from .contender import (
     Case,
     Contender,
-    LeftOut,
+    LeftOutError,
     Loop,
     Stepper,
     add_case_arguments,
@@ -95,7 +96,7 @@ def gymnasium_sync(case: Case) -> Stepper:
     from gymnasium.vector import SyncVectorEnv
 
     if case.num_envs > MOST_ENVS_ONE_BY_ONE:
-        raise LeftOut(f"more than {MOST_ENVS_ONE_BY_ONE} envs")
+        raise LeftOutError(f"more than {MOST_ENVS_ONE_BY_ONE} envs")
     return vector_loop(SyncVectorEnv([make_env] * case.num_envs))
 
 
@@ -103,7 +104,7 @@ def gymnasium_async(case: Case) -> Stepper:
     from gymnasium.vector import AsyncVectorEnv
 
     if case.num_envs > MOST_PROCESSES:
-        raise LeftOut(f"more than {MOST_PROCESSES} processes")
+        raise LeftOutError(f"more than {MOST_PROCESSES} processes")
     return vector_loop(AsyncVectorEnv([make_env] * case.num_envs))
 
 
@@ -122,13 +123,15 @@ class BareLoops:
 
     def __init__(self, case: Case) -> None:
         if not case.plugin:
-            raise LeftOut("it needs --plugin")
+            raise LeftOutError("it needs --plugin")
         program = Path(case.plugin).parent.parent / "benchmarks" / "bench_bare"
         if not program.exists():
-            raise LeftOut(f"{program} is not built")
+            raise LeftOutError(f"{program} is not built")
         shares = [len(range(i, case.num_envs, case.threads)) for i in range(min(case.threads, case.num_envs))]
         self._processes = [
-            subprocess.Popen([program, case.plugin, str(share)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            subprocess.Popen(
+                [program, case.plugin, str(share)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            )
             for share in shares
         ]
 
@@ -160,6 +163,7 @@ CONTENDERS = {
     ),
     "gymnasium_sync": Contender("Gymnasium SyncVectorEnv", "peer", "gymnasium", gymnasium_sync, threaded=False),
     "gymnasium_async": Contender("Gymnasium AsyncVectorEnv", "peer", "gymnasium", gymnasium_async, threaded=False),
+    "sample_factory": Contender("Sample Factory, sampler", "peer", "sample-factory", sample_factory.make, ("async",)),
     "bare": Contender("bare loops in C++, our CartPole", "ceiling", None, BareLoops),
 }
 

@@ -73,7 +73,7 @@ class Contender:
     """Whether it obeys the number of threads; the others are measured once."""
 
 
-class LeftOut(Exception):
+class LeftOutError(Exception):
     """Raised by Contender.make where a contender can't take part in a case, and why; that is no failure."""
 
 

@@ -15,7 +15,7 @@ from resource import RUSAGE_CHILDREN, getrusage
 from time import clock_gettime, perf_counter, process_time
 from typing import Any
 
-from .contender import Case, LeftOut, contenders
+from .contender import Case, LeftOutError, contenders
 
 NOT_INSTALLED = "not installed"
 LEFT_OUT = "left out"
@@ -35,7 +35,7 @@ def main() -> None:
     except ModuleNotFoundError as error:
         answer(error=f"{NOT_INSTALLED}: {error}")
         return
-    except LeftOut as reason:
+    except LeftOutError as reason:
         answer(error=f"{LEFT_OUT}: {reason}")
         return
     except Exception as error:
@@ -46,8 +46,8 @@ def main() -> None:
     for line in sys.stdin:
         cpu, begin = cpu_seconds(), perf_counter()
         steps = stepper.play(json.loads(line))
-        wall, cpu_clock = perf_counter() - begin, cpu_seconds()
-        answer(steps=steps, wall=wall, cpu=cpu_clock - cpu, cpu_clock=cpu_clock)
+        wall = perf_counter() - begin
+        answer(steps=steps, wall=wall, cpu=cpu_seconds() - cpu)
     stepper.close()
 
 
