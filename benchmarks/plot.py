@@ -92,6 +92,8 @@ def draw_lines(axes: Any, found: Sequence[Point], size: str) -> None:
 
 def draw_bars(axes: Any, found: Sequence[Point]) -> None:
     """Bars for each contender that was measured with several numbers of threads, one for each number."""
+    from matplotlib.ticker import EngFormatter
+
     names = [
         name
         for name in dict.fromkeys(point.name for point in found)
@@ -115,6 +117,7 @@ def draw_bars(axes: Any, found: Sequence[Point]) -> None:
     axes.tick_params(axis="y", length=0, pad=14)
     axes.invert_yaxis()
     axes.set_xlim(left=0)
+    axes.xaxis.set_major_formatter(EngFormatter())
 
 
 def picture(path: Path, title: str, note: str, draw: Callable[[Any], None], x_label: str, y_label: str = "") -> None:
@@ -187,11 +190,13 @@ def pictures(whole: dict[str, Any], folder: Path) -> list[Path]:
 
 
 def threads_case(found: Sequence[Point]) -> list[Point]:
-    """Those of the largest num_envs that most contenders were measured with."""
-    sizes = sorted({point.num_envs for point in found})
-    if not sizes:
-        return []
-    size = max(sizes, key=lambda size: (len({point.name for point in found if point.num_envs == size}), size))
+    """Those of the num_envs at which most was measured with several numbers of threads; of several such, the largest."""
+    counts: dict[int, set[tuple[str, int]]] = {}
+    for point in found:
+        counts.setdefault(point.num_envs, set())
+        if any(other.name == point.name and other.threads != point.threads for other in found):
+            counts[point.num_envs].add((point.name, point.threads))
+    size = max(counts, key=lambda size: (len(counts[size]), size), default=0)
     return [point for point in found if point.num_envs == size]
 
 
