@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -76,7 +74,6 @@ def envpool(case: Case) -> Stepper:
 
 def pufferlib(case: Case) -> Stepper:
     """PufferLib's CartPole in C: float32, 200 steps at most, an ended episode begins anew in the same step."""
-    os.chdir(tempfile.mkdtemp())  # importing PufferLib leaves a link in the working directory
     from pufferlib.ocean.cartpole.cartpole import Cartpole
 
     env = Cartpole(num_envs=case.num_envs, report_interval=1 << 30)  # its logs are collected by a call of their own

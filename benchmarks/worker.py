@@ -1,7 +1,6 @@
 """The process that a contender lives in, so that contenders don't disturb each other and may use other interpreters.
 
-It reads JSON lines and answers each with one: first what to make, then how long to play. Between two lines it sleeps.
-The end of its input ends it.
+It reads JSON lines and answers each with one: first what to make, then how long to play. The end of its input ends it.
 """
 
 from __future__ import annotations
@@ -9,9 +8,11 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
+from tempfile import TemporaryDirectory
 from time import clock_gettime, perf_counter, process_time
 from typing import Any
 
@@ -28,6 +29,13 @@ def main() -> None:
     def answer(**values: Any) -> None:
         answers.write(json.dumps(values) + "\n")
 
+    with TemporaryDirectory() as folder:
+        os.chdir(folder)  # some packages leave files in the working directory
+        serve(answer)
+
+
+def serve(answer: Callable[..., None]) -> None:
+    """Makes the contender and lets it play until the input ends."""
     request = json.loads(sys.stdin.readline())
     contender = contenders(request["case"]["family"])[request["contender"]]
     try:
