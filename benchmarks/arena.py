@@ -1,9 +1,11 @@
-"""Lets the contenders of a case play by turns, A B C A B C ..., and measures each while all others sleep."""
+"""Lets the contenders of a case play by turns, A B C A B C ..., and measures each while all others are stopped."""
 
 from __future__ import annotations
 
 import json
 import os
+import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,11 +18,14 @@ from statistics import median
 from typing import Any
 
 from .contender import Case, Contender, contenders
+from .worker import LEFT_OUT, NOT_INSTALLED
 
 ROOT = Path(__file__).resolve().parent.parent
 SETTLE_SECONDS = 0.05
-"""Between rounds, for what is in flight to land and for spinning threads to fall asleep."""
+"""Before a round, for what was in flight when the process was stopped to land."""
 CLOSE_SECONDS = 10
+PATIENCE_SECONDS = 120
+"""What a worker may take for an answer, beyond the seconds that it was told to play."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +57,11 @@ class Result:
     absent: str = ""
     """Why there are no rounds."""
     rounds: list[Round] = field(default_factory=list)
-    idle: list[float] = field(default_factory=list)
-    """CPUs that it kept busy between its rounds."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether it should have rounds and has none."""
+        return bool(self.absent) and not self.absent.startswith((NOT_INSTALLED, LEFT_OUT))
 
     @property
     def speed(self) -> float:
@@ -77,14 +85,14 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=self._stderr,
             text=True,
-            start_new_session=True,  # Ctrl-C is for us; the end of its input tells the worker
+            process_group=0,  # Ctrl-C is for us; the end of its input tells the worker
         )
 
-    def ask(self, request: Any) -> dict[str, Any]:
-        """Sends a line and waits for the answer.
+    def ask(self, request: Any, seconds: float = 0) -> dict[str, Any]:
+        """Sends a line and waits for the answer, which shall take about so long.
 
         Raises:
-            WorkerError: the process has ended, or something is missing.
+            WorkerError: the process has ended, does not answer, or something is missing.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -92,6 +100,9 @@ class Worker:
         with suppress(BrokenPipeError):
             self._process.stdin.write(json.dumps(request) + "\n")
             self._process.stdin.flush()
+            # A line is written whole, and nothing else comes before the next request: readline() won't wait.
+            if not select.select([self._process.stdout], [], [], seconds + PATIENCE_SECONDS)[0]:
+                raise WorkerError(f"failed: no answer within {seconds + PATIENCE_SECONDS:.0f} s")
             line = self._process.stdout.readline()
         if not line:
             status = self._process.wait()
@@ -103,8 +114,21 @@ class Worker:
             raise WorkerError(answer["error"])
         return answer
 
+    def freeze(self) -> None:
+        """Stops it and its children, whatever they do: some never sleep."""
+        self._signal(signal.SIGSTOP)
+
+    def wake(self) -> None:
+        """Lets it go on."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, number)
+
     def close(self) -> None:
         """Ends the process."""
+        self.wake()
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with suppress(BrokenPipeError):
@@ -112,7 +136,7 @@ class Worker:
         try:
             self._process.wait(CLOSE_SECONDS)
         except subprocess.TimeoutExpired:
-            self._process.kill()
+            self._signal(signal.SIGKILL)
             self._process.wait()
         self._process.stdout.close()
         self._stderr.close()
@@ -121,48 +145,52 @@ class Worker:
 class Contestant:
     """A contender that takes part in a case. If it fails, its result says so and it does nothing from then on."""
 
-    def __init__(self, name: str, label: str, kind: str, case: Case, interpreter: str) -> None:
+    def __init__(self, name: str, label: str, kind: str, case: Case, interpreters: Sequence[str]) -> None:
+        """interpreters: it runs in the first that has what it needs."""
         self.result = Result(name, label, kind, case.threads)
         self._case = case
-        self._interpreter = interpreter
+        self._interpreters = list(interpreters)
         self._worker: Worker | None = None
-        self._last: tuple[float, float] | None = None  # when it stopped playing, and its CPU clock then
 
     def start(self) -> None:
         """Starts its process, which makes what it steps."""
         if self.result.absent:
             return
         try:
-            self._worker = Worker(self._interpreter)
+            self._worker = Worker(self._interpreters[0])
             made = self._worker.ask({"contender": self.result.name, "case": asdict(self._case)})
             self.result.version = made["version"]
         except (WorkerError, OSError) as error:
-            self._fail(str(error))
+            if str(error).startswith(NOT_INSTALLED) and len(self._interpreters) > 1:
+                self.stop()
+                del self._interpreters[0]
+                self.start()
+            else:
+                self._fail(str(error))
 
     def play(self, seconds: float, counts: bool = True) -> None:
         """Plays a round."""
         if self._worker is None:
             return
+        self._worker.wake()
         time.sleep(SETTLE_SECONDS)
         busy, begin = _busy_seconds(), time.monotonic()
         try:
-            answer = self._worker.ask(seconds)
+            answer = self._worker.ask(seconds, seconds)
         except WorkerError as error:
             self._fail(str(error))
             return
         end = time.monotonic()
+        self._worker.freeze()
         if counts:
             foreign = max(0.0, (_busy_seconds() - busy - answer["cpu"]) / (end - begin))
             self.result.rounds.append(Round(answer["steps"], answer["wall"], answer["cpu"], foreign))
-        if self._last is not None:
-            self.result.idle.append((answer["cpu_clock"] - answer["cpu"] - self._last[1]) / (begin - self._last[0]))
-        self._last = end, answer["cpu_clock"]
 
     def stop(self) -> None:
         """Ends its process."""
         if self._worker is not None:
             self._worker.close()
-        self._worker = self._last = None
+        self._worker = None
 
     def _fail(self, why: str) -> None:
         self.result.absent = why
@@ -177,8 +205,8 @@ class Contestant:
 class Arena:
     """How to measure."""
 
-    peers_python: str
-    """The interpreter that has the peers; our own contenders have the one that runs this."""
+    peers_python: Sequence[str]
+    """The interpreters that have the peers; our own contenders have the one that runs this."""
     rounds: int
     seconds: float
     """How long a round lasts."""
@@ -217,10 +245,10 @@ class Arena:
         for name, contender in contenders(case.family).items():
             if case.mode not in contender.modes or (self.only and name not in self.only):
                 continue
-            interpreter = sys.executable if contender.kind == "own" else self.peers_python
+            interpreters = [sys.executable] if contender.kind == "own" else self.peers_python
             for count in threads if contender.threaded else threads[-1:]:
                 label = _label(contender, count, threads)
-                yield Contestant(name, label, contender.kind, replace(case, threads=count), interpreter)
+                yield Contestant(name, label, contender.kind, replace(case, threads=count), interpreters)
 
 
 def _label(contender: Contender, count: int, threads: Sequence[int]) -> str:

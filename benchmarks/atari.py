@@ -7,7 +7,20 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from .contender import Case, Contender, Loop, Split, Stepper, one_by_one, pool_loop, random_actions, vector_loop
+from .contender import (
+    Case,
+    Contender,
+    Loop,
+    Split,
+    Stepper,
+    add_case_arguments,
+    one_by_one,
+    pool_loop,
+    random_actions,
+    split,
+    stepping_cases,
+    vector_loop,
+)
 
 FRAMES_PER_STEP = 4
 
@@ -54,26 +67,22 @@ def task_id(game: str) -> str:
 # ---- contenders -------------------------------------------------------------
 
 
-def sizes(case: Case) -> dict[str, Any]:
-    return {"num_envs": case.num_envs, "batch_size": case.batch_size, "num_threads": case.threads}
-
-
 def ours(case: Case) -> Stepper:
     import envpool_sdk
 
-    return pool_loop(envpool_sdk.make(task_id(case.task), **sizes(case), **OURS), case)
+    return pool_loop(envpool_sdk.make(task_id(case.task), **case.sizes, **OURS), case)
 
 
 def envpool(case: Case) -> Stepper:
     import envpool
 
-    return pool_loop(envpool.make(task_id(case.task), env_type="gymnasium", **sizes(case), **ENVPOOL), case)
+    return pool_loop(envpool.make(task_id(case.task), env_type="gymnasium", **case.sizes, **ENVPOOL), case)
 
 
 def ale_vector(case: Case) -> Stepper:
     from ale_py.vector_env import AtariVectorEnv
 
-    env: Any = AtariVectorEnv(case.task, **sizes(case), **ALE_VECTOR)
+    env: Any = AtariVectorEnv(case.task, **case.sizes, **ALE_VECTOR)
     if case.mode == "sync":
         return vector_loop(env)
 
@@ -84,9 +93,7 @@ def ale_vector(case: Case) -> Stepper:
             env.send(action)  # to the envs of the last batch
             env.recv()
 
-    return Loop(
-        run, random_actions(int(env.single_action_space.n), case.batch_size, "int32"), case.batch_size, env.close
-    )
+    return Loop(run, random_actions(env.single_action_space, case.batch_size, "int32"), case.batch_size, env.close)
 
 
 def gymnasium_env(game: str) -> Any:
@@ -129,18 +136,24 @@ def bare_ale(game: str) -> Any:
 
 
 def bare_loop(game: str) -> Stepper:
-    """Steps one emulator, looks at nothing but the end of the game."""
+    """Steps one emulator; sums rewards and steps of its games, looks at no picture."""
+    import numpy as np
+
     ale = bare_ale(game)
     actions = ale.getMinimalActionSet()
     act, game_over = ale.act, ale.game_over
+    returned, length = 0, 0
 
     def step(action: Any) -> None:
+        nonlocal returned, length
         if game_over():
             ale.reset_game()
+            returned, length = 0, 0
         for _ in range(FRAMES_PER_STEP):
-            act(action)
+            returned += act(action)
+        length += 1
 
-    chosen = [actions[i] for i in random_actions(len(actions), 1024, "int64")[0]]
+    chosen = [actions[i] for i in np.random.default_rng(1).integers(0, len(actions), 1024)]
     return Loop(one_by_one(step), chosen, rows=1)
 
 
@@ -168,12 +181,8 @@ CONTENDERS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--game", default="pong,breakout", help="ROM names (default: %(default)s)")
-    parser.add_argument("--num-envs", default="8,16", help="default: %(default)s")
-    parser.add_argument("--mode", default="sync,async", help="default: %(default)s")
+    add_case_arguments(parser, num_envs="8,16", mode="sync,async")
 
 
 def cases(arguments: argparse.Namespace, threads: int) -> Iterator[Case]:
-    for game in arguments.game.split(","):
-        for num_envs in map(int, arguments.num_envs.split(",")):
-            for mode in arguments.mode.split(","):
-                yield Case("atari", game, mode, num_envs, threads)
+    return stepping_cases("atari", split(arguments.game), arguments, threads)

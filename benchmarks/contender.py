@@ -5,15 +5,16 @@ The modules that contenders live in run under any interpreter, so they import pa
 
 from __future__ import annotations
 
+import argparse
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing import Pipe, Process
 from multiprocessing.connection import Connection
 from time import perf_counter
 from typing import Any, Literal, Protocol
 
-FAMILIES = ("atari", "cartpole", "startup")
+FAMILIES = ("cartpole", "atari", "mujoco", "startup")
 Kind = Literal["own", "peer", "ceiling"]
 
 CHUNK_SECONDS = 0.002
@@ -28,16 +29,18 @@ class Case:
     """The module that has its contenders."""
     task: str
     mode: str
-    """sync: all envs are stepped by each call. async: a call gives the half of the envs that is ready first. make and
+    """sync: all envs are stepped by each call. async: a call gives those batch_size envs that are ready first. make and
     import: see `startup`."""
     num_envs: int
+    batch_size: int
     threads: int
     plugin: str | None = None
     """A plugin of ours to load first, if the task is not of an installed package."""
 
     @property
-    def batch_size(self) -> int:
-        return max(1, self.num_envs // 2) if self.mode == "async" else self.num_envs
+    def sizes(self) -> dict[str, int]:
+        """What EnvPool, AtariVectorEnv and our make() have the same names for."""
+        return {"num_envs": self.num_envs, "batch_size": self.batch_size, "num_threads": self.threads}
 
     @property
     def once(self) -> bool:
@@ -70,23 +73,66 @@ class Contender:
     """Whether it obeys the number of threads; the others are measured once."""
 
 
+class LeftOutError(Exception):
+    """Raised by Contender.make where a contender can't take part in a case, and why; that is no failure."""
+
+
 def contenders(family: str) -> dict[str, Contender]:
     """The contenders of a family, by name."""
     found: dict[str, Contender] = importlib.import_module(f"{__package__}.{family}").CONTENDERS
     return found
 
 
+def split(text: str) -> list[str]:
+    """The words of a list with commas, as options have them."""
+    return [word for word in text.split(",") if word]
+
+
+def add_case_arguments(parser: argparse.ArgumentParser, num_envs: str, mode: str) -> None:
+    """The options that stepping_cases() reads, with these defaults."""
+    parser.add_argument("--num-envs", default=num_envs, help="default: %(default)s")
+    parser.add_argument("--mode", default=mode, help="default: %(default)s")
+    parser.add_argument("--batch-size", default="", help="of async, each up to num_envs (default: half of num_envs)")
+
+
+def stepping_cases(
+    family: str, tasks: Sequence[str], arguments: argparse.Namespace, threads: int, plugin: str | None = None
+) -> Iterator[Case]:
+    """Every task with every number of envs in every mode; async with every size of batch that fits."""
+    for task in tasks:
+        for num_envs in map(int, split(arguments.num_envs)):
+            for mode in split(arguments.mode):
+                if mode == "sync":
+                    yield Case(family, task, mode, num_envs, num_envs, threads, plugin)
+                    continue
+                sizes = [int(size) for size in split(arguments.batch_size)] or [num_envs // 2]
+                for size in sizes:
+                    if 0 < size <= num_envs and num_envs > 1:
+                        yield Case(family, task, mode, num_envs, size, threads, plugin)
+
+
 # ---- loops ------------------------------------------------------------------
 
 
-def random_actions(count: int, rows: int, dtype: str) -> list[Any]:
-    """Actions for many calls, the same for every contender: a power of two of arrays [rows], little enough to stay in cache."""
+def random_actions(space: Any, rows: int, dtype: str) -> list[Any]:
+    """Actions for many calls, the same for every contender: a power of two of arrays [rows, ...], little enough to stay in
+    cache where that can be.
+
+    Args:
+        space: of one env, of Gymnasium's kind: discrete from 0, or a box with bounds.
+        rows: envs in a call.
+        dtype: of discrete actions. Those of a box have the box's own.
+    """
     import numpy as np
 
+    width = 1 if hasattr(space, "n") else int(space.shape[0])
     calls = 1024
-    while calls > 64 and calls * rows > 1 << 17:
+    while calls > 64 and calls * rows * width > 1 << 17:
         calls //= 2
-    return list(np.random.default_rng(1).integers(0, count, (calls, rows)).astype(dtype))
+    generator = np.random.default_rng(1)
+    if hasattr(space, "n"):
+        return list(generator.integers(0, int(space.n), (calls, rows)).astype(dtype))
+    return list(generator.uniform(space.low, space.high, (calls, rows, width)).astype(space.dtype))
 
 
 class Loop:
@@ -145,7 +191,7 @@ def one_by_one(step: Callable[[Any], Any]) -> Callable[[Sequence[Any]], None]:
 
 def pool_loop(env: Any, case: Case) -> Loop:
     """Steps a pool that has the interface of EnvPool."""
-    actions = random_actions(int(env.action_space.n), case.batch_size, "int32")
+    actions = random_actions(env.action_space, case.batch_size, "int32")
     if case.mode == "sync":
         env.reset()
         return Loop(one_by_one(env.step), actions, case.batch_size, env.close)
@@ -165,7 +211,7 @@ def pool_loop(env: Any, case: Case) -> Loop:
 def vector_loop(env: Any) -> Loop:
     """Steps a vector env of Gymnasium's kind, all envs by each call."""
     env.reset(seed=1)
-    actions = random_actions(int(env.single_action_space.n), env.num_envs, "int64")
+    actions = random_actions(env.single_action_space, env.num_envs, "int64")
     return Loop(one_by_one(env.step), actions, env.num_envs, env.close)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import date
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -17,7 +19,6 @@ from .arena import Result
 from .contender import Case
 
 FOREIGN_LIMIT = 0.1  # CPUs
-IDLE_LIMIT = 0.02  # CPUs
 
 
 def reference(results: Sequence[Result]) -> Result | None:
@@ -99,13 +100,10 @@ def _spread(values: Sequence[float], form: str) -> str:
 
 def remarks(results: Sequence[Result]) -> list[str]:
     """What is missing, and why these figures may be wrong."""
-    found = [f"{result.label}: {result.absent}." for result in results if result.absent]
+    found = [f"{result.label}: {result.absent.rstrip('. ')}." for result in results if result.absent]
     foreign = [one.foreign for result in results for one in result.rounds]
     if foreign and median(foreign) > FOREIGN_LIMIT:
         found.append(f"Other programs kept {median(foreign):.2f} CPUs busy (median of the rounds).")
-    for result in results:
-        if result.idle and median(result.idle) > IDLE_LIMIT:
-            found.append(f"{result.label} kept {median(result.idle):.2f} CPUs busy while others were measured.")
     return found
 
 
@@ -123,12 +121,36 @@ def machine() -> dict[str, Any]:
     }
 
 
+CASE_KEY = ("family", "task", "mode", "num_envs", "batch_size")
+
+
+def keep(path: Path, measured: dict[str, Any]) -> None:
+    """Puts a case into a file, in the place of the same case if it has that.
+
+    Raises:
+        ValueError: the file's figures are of another machine.
+    """
+    here = machine()
+    whole = json.loads(path.read_text()) if path.exists() else {"machine": here, "cases": []}
+    if whole["machine"] != here:
+        raise ValueError(f"{path} has figures of another machine ({whole['machine']}); this one is {here}")
+
+    def key(case: dict[str, Any]) -> tuple[Any, ...]:
+        return tuple(case[name] for name in CASE_KEY)
+
+    others = [case for case in whole["cases"] if key(case) != key(measured)]
+    whole["cases"] = sorted([*others, measured], key=key)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(whole, indent=1) + "\n")
+
+
 def record(case: Case, results: Sequence[Result], frames_per_step: int) -> dict[str, Any]:
     """A case with all its rounds, and the figures of the table."""
     ours = reference(results)
     return {
         **asdict(case),
-        "batch_size": case.batch_size,
+        "plugin": case.plugin and Path(case.plugin).name,
+        "measured": date.today().isoformat(),
         "frames_per_step": frames_per_step,
         "reference": ours and ours.label,
         "remarks": remarks(results),

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from . import atari
-from .contender import Case, Contender, Split, Stepper
+from .contender import Case, Contender, Split, Stepper, split
 
 FRAMES_PER_STEP = 1  # a step is here an environment made, or an import
 
@@ -48,21 +48,21 @@ def started(env: Any) -> Any:
 def ours(case: Case) -> Stepper:
     import envpool_sdk
 
-    task, settings = atari.task_id(case.task), {**atari.sizes(case), **atari.OURS}
+    task, settings = atari.task_id(case.task), {**case.sizes, **atari.OURS}
     return Once(lambda: started(envpool_sdk.make(task, **settings)), case.num_envs)
 
 
 def envpool(case: Case) -> Stepper:
     import envpool
 
-    task, settings = atari.task_id(case.task), {**atari.sizes(case), **atari.ENVPOOL}
+    task, settings = atari.task_id(case.task), {**case.sizes, **atari.ENVPOOL}
     return Once(lambda: started(envpool.make(task, env_type="gymnasium", **settings)), case.num_envs)
 
 
 def ale_vector(case: Case) -> Stepper:
     from ale_py.vector_env import AtariVectorEnv
 
-    settings = {**atari.sizes(case), **atari.ALE_VECTOR}
+    settings = {**case.sizes, **atari.ALE_VECTOR}
     return Once(lambda: started(AtariVectorEnv(case.task, **settings)), case.num_envs)
 
 
@@ -121,6 +121,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def cases(arguments: argparse.Namespace, threads: int) -> Iterator[Case]:
-    for mode in arguments.mode.split(","):
+    for mode in split(arguments.mode):
         count, task = (arguments.num_envs, arguments.game) if mode == "make" else (1, "Python")
-        yield Case("startup", task, mode, count, threads)
+        yield Case("startup", task, mode, count, count, threads)

@@ -1,7 +1,6 @@
 """The process that a contender lives in, so that contenders don't disturb each other and may use other interpreters.
 
-It reads JSON lines and answers each with one: first what to make, then how long to play. Between two lines it sleeps.
-The end of its input ends it.
+It reads JSON lines and answers each with one: first what to make, then how long to play. The end of its input ends it.
 """
 
 from __future__ import annotations
@@ -9,15 +8,18 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
+from tempfile import TemporaryDirectory
 from time import clock_gettime, perf_counter, process_time
 from typing import Any
 
-from .contender import Case, contenders
+from .contender import Case, LeftOutError, contenders
 
 NOT_INSTALLED = "not installed"
+LEFT_OUT = "left out"
 
 
 def main() -> None:
@@ -27,12 +29,22 @@ def main() -> None:
     def answer(**values: Any) -> None:
         answers.write(json.dumps(values) + "\n")
 
+    with TemporaryDirectory() as folder:
+        os.chdir(folder)  # some packages leave files in the working directory
+        serve(answer)
+
+
+def serve(answer: Callable[..., None]) -> None:
+    """Makes the contender and lets it play until the input ends."""
     request = json.loads(sys.stdin.readline())
     contender = contenders(request["case"]["family"])[request["contender"]]
     try:
         stepper = contender.make(Case(**request["case"]))
     except ModuleNotFoundError as error:
         answer(error=f"{NOT_INSTALLED}: {error}")
+        return
+    except LeftOutError as reason:
+        answer(error=f"{LEFT_OUT}: {reason}")
         return
     except Exception as error:
         answer(error=f"failed: {type(error).__name__}: {error}")
@@ -42,8 +54,8 @@ def main() -> None:
     for line in sys.stdin:
         cpu, begin = cpu_seconds(), perf_counter()
         steps = stepper.play(json.loads(line))
-        wall, cpu_clock = perf_counter() - begin, cpu_seconds()
-        answer(steps=steps, wall=wall, cpu=cpu_clock - cpu, cpu_clock=cpu_clock)
+        wall = perf_counter() - begin
+        answer(steps=steps, wall=wall, cpu=cpu_seconds() - cpu)
     stepper.close()
 
 

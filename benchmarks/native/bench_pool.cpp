@@ -1,55 +1,109 @@
-// bench_pool.cpp - what the pool costs without Python: steps of all envs of a plugin's first task.
+// bench_pool.cpp - what the pool costs without Python: steps of all envs of a plugin's first task,
+// whose actions are one discrete number of two, as CartPole's and Counter's.
 //
-//   bench_pool cartpole_c.so [num_envs] [threads] [seconds]
+//   bench_pool PLUGIN [TASK|-] [ENVS] [BATCH] [THREADS] [SECONDS]
+//
+// Prints one line of JSON: calls made, seconds that they took, and how many of these were in send.
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "pool.hpp"
 
 using namespace envpool::runtime;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr std::size_t kActionRows = 64;
+constexpr int kWarmUpCalls = 200;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+class Stepper {
+ public:
+  explicit Stepper(Pool& pool)
+      : pool_(pool), everyone_(pool.batch_size() == pool.num_envs()), ids_(pool.batch_size()) {
+    // Zeros and ones by turns would keep CartPole up for long; these don't.
+    std::uint64_t state = 1;
+    for (auto& row : actions_) {
+      row.resize(pool.batch_size());
+      for (auto& action : row) action = static_cast<std::int64_t>(ep_rand(&state) >> 63);
+    }
+    pool.reset(std::nullopt, std::nullopt, {});
+    receive();
+  }
+
+  // One call; adds the seconds spent in send.
+  void step(double& in_send) {
+    const ActionRows row{actions_[call_++ % kActionRows].data(), nullptr};
+    const auto start = Clock::now();
+    pool_.send(std::span(&row, 1), everyone_ ? Pool::EnvIds{} : Pool::EnvIds(ids_));
+    in_send += seconds_since(start);
+    receive();
+  }
+
+ private:
+  void receive() {
+    std::unique_ptr<Batch> batch = pool_.recv(std::nullopt, {});
+    if (!everyone_) {
+      const auto* ids =
+          reinterpret_cast<const std::int32_t*>(batch->columns.data[pool_.plan().pool.env_id]);
+      ids_.assign(ids, ids + batch->rows());
+    }
+    pool_.recycle(std::move(batch));
+  }
+
+  Pool& pool_;
+  const bool everyone_;
+  std::vector<std::int32_t> ids_;
+  std::vector<std::int64_t> actions_[kActionRows];
+  std::size_t call_ = 0;
+};
+
+}  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 2)
-    return std::fprintf(stderr, "usage: bench_pool PLUGIN [ENVS] [THREADS] [SECONDS]\n"), 2;
-  Plugin& plugin = Plugin::load(argv[1]);
-  const ep_task& task = *plugin.tasks().front();
-  PoolSettings settings;
-  settings.num_envs = settings.batch_size = argc > 2 ? std::atol(argv[2]) : 4096;
-  settings.num_threads = argc > 3 ? std::atol(argv[3]) : 1;
-  const double seconds = argc > 4 ? std::atof(argv[4]) : 1;
-  const PoolPtr pool =
-      Pool::make(plugin, task, {std::make_shared<const Options>(task, std::vector<NamedOption>{})},
-                 settings, {});
-
-  // Actions of all zeros and all ones by turns would keep CartPole up for long; these don't.
-  std::vector<std::vector<std::int64_t>> actions(64, std::vector<std::int64_t>(pool->num_envs()));
-  std::uint64_t state = 1;
-  for (auto& row : actions) {
-    for (auto& action : row) action = static_cast<std::int64_t>(ep_rand(&state) >> 63);
+  if (argc < 2) {
+    std::fprintf(stderr, "usage: bench_pool PLUGIN [TASK|-] [ENVS] [BATCH] [THREADS] [SECONDS]\n");
+    return 2;
   }
-  const auto step = [&](std::size_t i) {
-    const ActionRows row{actions[i % actions.size()].data(), nullptr};
-    pool->send(std::span(&row, 1), std::nullopt);
-    pool->recycle(pool->recv(std::nullopt, {}));
-  };
-  pool->reset(std::nullopt, std::nullopt, {});
-  pool->recycle(pool->recv(std::nullopt, {}));
-  for (std::size_t i = 0; i < 200; ++i) step(i);
+  try {
+    Plugin& plugin = Plugin::load(argv[1]);
+    const std::string name = argc > 2 ? argv[2] : "-";
+    const ep_task& task = name == "-" ? *plugin.tasks().front() : plugin.task(name);
+    PoolSettings settings;
+    settings.num_envs = argc > 3 ? std::atol(argv[3]) : 4096;
+    settings.batch_size = argc > 4 ? std::atol(argv[4]) : settings.num_envs;
+    settings.num_threads = argc > 5 ? std::atol(argv[5]) : 1;
+    const double seconds = argc > 6 ? std::atof(argv[6]) : 1;
+    const PoolPtr pool = Pool::make(
+        plugin, task, {std::make_shared<const Options>(task, std::vector<NamedOption>{})}, settings,
+        {});
+    Stepper stepper(*pool);
+    double in_send = 0;
+    for (int i = 0; i < kWarmUpCalls; ++i) stepper.step(in_send);
 
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
-  std::size_t calls = 0;
-  double spent = 0;
-  do {
-    for (int i = 0; i < 16; ++i) step(calls++);
-    spent = std::chrono::duration<double>(Clock::now() - start).count();
-  } while (spent < seconds);
-  std::printf("%u envs, %u threads: %.2f us a call, %.1f ns a step, %.2f M steps/s\n",
-              pool->num_envs(), pool->num_threads(), spent / static_cast<double>(calls) * 1e6,
-              spent / static_cast<double>(calls) / pool->num_envs() * 1e9,
-              static_cast<double>(calls) * pool->num_envs() / spent / 1e6);
+    const auto start = Clock::now();
+    std::size_t calls = 0;
+    double spent = 0;
+    in_send = 0;
+    do {
+      for (int i = 0; i < 16; ++i, ++calls) stepper.step(in_send);
+      spent = seconds_since(start);
+    } while (spent < seconds);
+    std::printf(
+        "{\"task\": \"%s\", \"num_envs\": %u, \"batch_size\": %u, \"threads\": %u, \"calls\": %zu, "
+        "\"seconds\": %.9g, \"send_seconds\": %.9g}\n",
+        task.id, pool->num_envs(), pool->batch_size(), pool->num_threads(), calls, spent, in_send);
+  } catch (const std::exception& error) {
+    return std::fprintf(stderr, "bench_pool: %s\n", error.what()), 1;
+  }
   return 0;
 }
