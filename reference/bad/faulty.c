@@ -72,6 +72,10 @@ static void change_locale(void) {
   const char* now = setlocale(LC_CTYPE, NULL);
   setlocale(LC_CTYPE, strcmp(now, "C") == 0 ? "C.UTF-8" : "C");
 }
+static void leak(size_t bytes) {
+  static void* volatile lost;
+  lost = memset(malloc(bytes), 1, bytes);
+}
 static void crash(void) { raise(SIGSEGV); }
 
 /* ---- spec --------------------------------------------------------------- */
@@ -260,7 +264,7 @@ static ep_status EP_CALL create(const ep_host* host, const ep_create* info, void
   e->thread = pthread_self();
   if (IS("keeps_options")) e->kept_options = o;
   if (IS("writes_options")) ((ep_value*)(uintptr_t)o)[SPEED].f = 1;
-  if (IS("leaks_env")) memset(malloc(16384), 1, 16384);
+  if (IS("leaks_env")) leak(16384);
   if (IS("leaks_file")) sink = open("/dev/null", O_RDONLY);
   if (!IS("destroy_unused_crash") && !IS("crash_before_reset")) e->block = calloc(1, 64);
   alive++;
@@ -321,7 +325,7 @@ static double advance(Env* e, int64_t push) {
     noise = scratch;
   }
   if (!IS("action_unchecked")) push = push < 0 ? 0 : push > 2 ? 2 : push;
-  const double way = (double)table[push] + (IS("damage_unchecked") ? (double)table[g->turn] : 0);
+  const double way = (double)table[push];
   for (int i = 0; i < g->cells; i++)
     g->x[i] = fmax(-1, fmin(1, g->x[i] + e->speed * (0.1 * way + noise)));
   g->turn = (int32_t)push;
@@ -354,7 +358,7 @@ static ep_status EP_CALL step(void* env, const ep_input* in, const ep_result* ou
   if (IS("reads_past_action")) sink = (int)((const volatile int64_t*)action)[1];
   const int64_t push = *action;
   if (IS("writes_action")) *(int64_t*)(uintptr_t)action = 0;
-  if (IS("leaks_step")) memset(malloc(8192), 1, 8192);
+  if (IS("leaks_step")) leak(8192);
   *out->reward = advance(e, push);
   *out->terminated = !g->running;
   *out->truncated = 0;
@@ -525,6 +529,8 @@ static ep_status EP_CALL load(void* env, int32_t purpose, const void* data, uint
   if (!known || !size || !(sound || IS("accepts_random")) || !placed || !begun)
     return ep_fail(e->host, EP_E_ARGUMENT, "faulty: not a state of this task");
   const Game before = e->g;
+  if (!e->block) e->block = calloc(1, 64);
+  if (IS("damage_unchecked")) sink = (int)((volatile int64_t*)table)[s.game.turn];
   if (sound) e->g = s.game;
   *generator(e) = s.game.rng;
   if (IS("load_keeps_step") && before.t > s.game.t) e->g.t = before.t;
@@ -557,7 +563,7 @@ static const void* EP_CALL extension(const char* id) {
   }
   if (strcmp(id, EP_EXT_BATCH) == 0 && batched()) return &batch;
   if (strcmp(id, EP_EXT_AGENTS) == 0 && IS("agents_nameless")) return &agents;
-  return IS("unknown_extension") ? &render : NULL;
+  return IS("unknown_extension") && strstr(id, "nothing") ? &render : NULL;
 }
 
 /* ---- plugin ------------------------------------------------------------- */
@@ -590,7 +596,7 @@ static void read_flaw(void) {
   if (!dladdr(&plugin, &info)) return;
   const char* name = strstr(info.dli_fname, "faulty_");
   for (const char* next = name; next; next = strstr(next + 1, "faulty_")) name = next;
-  if (name) sscanf(name, "faulty_%63[a-z_]", flaw);
+  if (name) sscanf(name, "faulty_%63[a-z0-9_]", flaw);
 }
 
 /* What no entry may do to its process. */

@@ -124,14 +124,14 @@ class Guarded(Memory):
     """Each argument between pages that can't be touched.
 
     Args:
-        side: see Pages; what the plugin writes lies so. What it reads always ends where a page begins.
-        given: whether that is so; otherwise what it reads lies in ordinary memory.
+        side: how what the plugin writes lies; see Pages.
+        given: the same for what it reads; "": that lies in ordinary memory.
         read_only: what is given can only be read.
         vanish: after the call nothing of it can be touched any more, and no later argument gets the same address.
     """
 
     def __init__(
-        self, side: str = "after", *, given: bool = True, read_only: bool = False, vanish: bool = False
+        self, side: str = "after", *, given: str = "after", read_only: bool = False, vanish: bool = False
     ) -> None:
         super().__init__()
         self._side, self._given, self._read_only, self._vanish = side, given, read_only, vanish
@@ -140,7 +140,7 @@ class Guarded(Memory):
     def given(self, data: bytes, align: int = 8) -> int:
         if not self._given:
             return super().given(data, align)
-        pages = Pages(len(data), align)
+        pages = Pages(len(data), align, self._given)
         ctypes.memmove(pages.address, data, len(data))
         if self._read_only:
             pages.protect(READ)

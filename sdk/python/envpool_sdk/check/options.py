@@ -41,7 +41,7 @@ class Option:
         """
         try:
             value = self._read(word) if isinstance(word, str) else self._convert(word)
-        except (ValueError, TypeError, OverflowError):
+        except (ValueError, TypeError, KeyError, OverflowError):
             raise ValueError(f"option {self.name}: {word!r} is no {abi.TYPES[self.type]}") from None
         if self.type in (abi.T_INT, abi.T_FLOAT) and not in_range(self, value):
             raise ValueError(f"option {self.name}: {value} is out of range [{self.low}, {self.high}]")

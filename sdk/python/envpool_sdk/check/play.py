@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from envpool_sdk.check import abi
-from envpool_sdk.check.engine import Action, Env, Observation, Outcome
+from envpool_sdk.check.engine import Action, CallFailed, Env, Observation, Outcome
+from envpool_sdk.check.finding import Finding
 from envpool_sdk.check.spec import Field, Spec
 
 Generator = np.random.Generator
@@ -48,10 +49,14 @@ def _masked(spec: Spec, f: Field, seen: Observation | None) -> Any:
     """Which values an "action_mask" allows: a row an agent, or None."""
     if seen is None or f.kind != abi.DISCRETE or f.count != 1 or len(spec.fields[abi.ACTION]) != 1:
         return None
-    for role, i, other in spec.outputs:
-        if other.meaning == "action_mask" and other.count == int(f.n[0]):
+    for role, i, other in _masks(spec):
+        if other.count == int(f.n[0]):
             return seen[role, i].array(other).reshape(-1, other.count) != 0
     return None
+
+
+def _masks(spec: Spec) -> list[tuple[int, int, Field]]:
+    return [(role, i, f) for role, i, f in spec.outputs if f.meaning == "action_mask"]
 
 
 def random_action(spec: Spec, random: Generator, seen: Observation | None = None) -> Action:
@@ -90,7 +95,7 @@ def _odd_numbers(f: Field) -> list[Any]:
         limits: Any = np.finfo(f.dtype)
         return [f.dtype.type(x) for x in (np.nan, np.inf, -np.inf, limits.max, limits.min)]
     whole = np.iinfo(f.dtype)
-    odd = [whole.min, whole.max]
+    odd = [whole.min, whole.max, whole.min >> 8, whole.max >> 8]
     if f.kind == abi.DISCRETE:
         first = int(f.start[0]) if f.start is not None else 0
         odd += [first - 1, first + int(f.n.max()), first + 1000]
@@ -181,20 +186,29 @@ def replay(env: Env, seed: int | None, trace: Trace, looks: int = 1) -> Trace:
 
 
 def retrace(env: Env, seed: int | None, trace: Trace) -> Iterator[Frame]:
-    """Plays the same again, a call at a time, without looking."""
+    """Plays the same again, a call at a time, without looking.
+
+    Raises:
+        Finding: a call fails that did not fail before.
+    """
     for i, action in enumerate(trace.actions):
-        if action is None:
-            env.reset(seed if i == 0 else None)
-            yield Frame(None, None)
-        else:
-            yield Frame(None, env.step(action))
+        try:
+            if action is None:
+                env.reset(seed if i == 0 else None)
+                outcome = None
+            else:
+                outcome = env.step(action)
+        except CallFailed as failed:
+            raise Finding("the same calls succeed again", f"call {i}: {failed.seen}") from None
+        yield Frame(None, outcome)
 
 
 def reach_end(env: Env, random: Generator, seconds: float = 2.0) -> Outcome | None:
     """Steps a running episode to its end; None if it did not end in that time."""
-    until = time.monotonic() + seconds
+    until, spec = time.monotonic() + seconds, env.task.spec
+    masked = bool(_masks(spec))
     while time.monotonic() < until:
-        outcome = env.step(random_action(env.task.spec, random, env.observe()))
+        outcome = env.step(random_action(spec, random, env.observe() if masked else None))
         if outcome.over:
             return outcome
     return None

@@ -185,8 +185,9 @@ class Run:
     def _child(self, function: Callable[[Run], T], sender: Connection, shift: bool) -> None:
         try:
             if shift:
-                pages = 1 + int(np.random.default_rng().integers(1, 1000))
-                self._padding = [memory.Pages(pages * memory.PAGE), bytearray(16 * pages)]
+                # Of every size, so that no gap is left where the library or the heap would have been.
+                sizes = np.random.default_rng().permutation(np.arange(1, 64))
+                self._padding = [(memory.Pages(int(n) * memory.PAGE), bytearray(16 * n)) for n in sizes]
             message: tuple[str, Any] = ("value", function(Run(self.subject, self.crumb)))
         except BaseException as error:  # sent to the parent, whatever it is
             message = ("raised", error)

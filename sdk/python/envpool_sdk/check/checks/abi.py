@@ -111,7 +111,7 @@ def _descriptors(run: Run) -> dict[str, bytes]:
     return found
 
 
-@check("abi.unknown_extension", "ep_task.extension", after="options.declared")
+@check("abi.unknown_extension", "ep_task.extension", after="options.given")
 def unknown_extension(run: Run) -> None:
     """An extension that the task does not know is NULL."""
     for name in ("envpool.nothing/1", "envpool.render/999", "", "envpool", "\N{SNOWMAN}"):

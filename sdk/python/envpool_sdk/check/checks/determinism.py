@@ -37,11 +37,13 @@ def _same(one: play.Trace, other: play.Trace, names: tuple[str, str], expected: 
 def same_seed(run: Run) -> None:
     """The same seed and actions give the same episode."""
     run.needs("deterministic")
-    trace = _played(run, episodes=1)
-    # In one process where that is allowed: whether another one gives the same is a check of its own.
-    first = trace if run.one_per_process else play.replay(run.env(), run.seed, trace)
-    second = _replayed(run, trace) if run.one_per_process else play.replay(run.env(), run.seed, trace)
-    _same(first, second, ("first env", "second env"), "the same bytes for the same seed and actions")
+    if run.one_per_process:
+        trace = _played(run, episodes=1)
+        again = _replayed(run, trace)
+    else:  # in one process: whether another one gives the same is a check of its own
+        trace = play.play(run.env(), run.seed, run.generator(), steps=_STEPS, episodes=1, seconds=0.7)
+        again = play.replay(run.env(), run.seed, trace)
+    _same(trace, again, ("first env", "second env"), "the same bytes for the same seed and actions")
 
 
 @check("determinism.next_episodes", "go on with the generator's state", after="determinism.fresh_process")
@@ -244,13 +246,14 @@ def concurrent(run: Run) -> None:
         _same(trace, other, ("alone", "beside other threads"), "the same as when it is alone in its process")
 
 
-@check("determinism.migration", "ep_sharing", after="determinism.interleaved")
+@check("determinism.migration", "ep_sharing", after="determinism.interleaved resources.float_mode")
 def migration(run: Run) -> None:
     """An EP_FREE env may be made, reset, stepped, observed and destroyed on a different thread each."""
     run.needs("free")
     run.needs("deterministic")
     trace = _played(run, steps=20)
     found: list[Env] = []
+    _ = run.spec  # the library is loaded here
     _in_threads(1, lambda _: found.append(run.env()))
     env = found[0]
     env.note = "on another thread than before"

@@ -32,14 +32,14 @@ def _steps(run: Run, look: object = None) -> Env:
 def guard_after(run: Run) -> None:
     """observe() writes nothing behind the end of a buffer."""
     env = _steps(run)
-    _look_at_each(run, env, Guarded("after", given=False), "ends where memory ends")
+    _look_at_each(run, env, Guarded("after", given=""), "ends where memory ends")
 
 
 @check("memory.guard_before", "ep_view", after="memory.guard_after")
 def guard_before(run: Run) -> None:
     """observe() writes nothing before the beginning of a buffer."""
     env = _steps(run)
-    _look_at_each(run, env, Guarded("before", given=False), "begins where memory begins")
+    _look_at_each(run, env, Guarded("before", given=""), "begins where memory begins")
 
 
 @check("memory.canaries", "ep_view", after="memory.guard_before")
@@ -63,7 +63,7 @@ def results_guard(run: Run) -> None:
         env.note = f"rewards and flags {'end' if side == 'after' else 'begin'} where memory does"
         for _ in range(_STEPS):
             ordinary, action = env.memory, play.random_action(run.spec, run.random, env.observe())
-            env.memory = Guarded(side, given=False)
+            env.memory = Guarded(side, given="")
             over = env.step(action).over
             env.memory = ordinary
             if over:
@@ -100,10 +100,10 @@ def _written(run: Run, env: Env, when: str) -> None:
             require(poison not in value.lengths, f"the length of {field.title} is written ({when})", "it is not")
 
 
-@check("memory.actions_read_only", "What step() acts on", after="abi.exact_structs")
+@check("memory.actions_read_only", "What step() acts on", after="abi.exact_structs memory.results_guard")
 def actions_read_only(run: Run) -> None:
     """Actions are only read."""
-    _step_in(run, Guarded(read_only=True), "actions that can only be read")
+    _step_in(run, Guarded(given="before", read_only=True), "actions that can only be read")
 
 
 @check("memory.actions_guard", "ep_input.action", after="memory.actions_read_only")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from envpool_sdk.check import abi, play
 from envpool_sdk.check.catalog import check
 from envpool_sdk.check.engine import CallFailed, Env
@@ -110,7 +112,7 @@ def at_end(run: Run) -> None:
             raise Finding("step() returns EP_E_STATE in a loaded state whose episode is over", "EP_OK")
 
 
-@check("state.new_env", "into any env made with equal options", after="state.round_trip")
+@check("state.new_env", "into any env made with equal options", after="state.at_end")
 def new_env(run: Run) -> None:
     """A state can be loaded into an env that was never reset."""
     purposes = _purposes(run)
@@ -209,7 +211,7 @@ def random_bytes(run: Run) -> None:
 
 @check("state.damaged", "Bytes it can't use: EP_E_ARGUMENT", after="state.random")
 def damaged(run: Run) -> None:
-    """A damaged state is refused, or loaded without a crash now or later."""
+    """A damaged state is refused, or loaded without a crash, and a reset goes on."""
     purposes, env = _purposes(run), _played_env(run)
     for purpose in purposes:
         data = env.save(purpose)
@@ -218,16 +220,14 @@ def damaged(run: Run) -> None:
             bad = bytearray(data)
             bad[at] ^= 0xFF
             env.note = f"a state whose byte {at} is inverted"
-            try:
+            with contextlib.suppress(CallFailed):
                 env.load(purpose, bytes(bad))
-                env.step(play.random_action(run.spec, run.random, env.observe()))
-                env.observe()
-                env.reset(run.seed)
-            except CallFailed:
-                continue
+            env.reset(run.seed)
+    env.note = "after damaged states"
+    env.step(play.random_action(run.spec, run.random, env.observe()))
 
 
-@check("state.refusal_harmless", "nothing changes", after="state.random")
+@check("state.refusal_harmless", "nothing changes", after="state.random state.same_env")
 def refusal_harmless(run: Run) -> None:
     """A refused load() leaves the env as it was."""
     purposes, env = _purposes(run), _played_env(run)
