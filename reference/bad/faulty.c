@@ -55,6 +55,7 @@ static int described, alive;
 static Game shared; /* what should be the env's own, for flaws */
 static volatile double scratch;
 static volatile int sink;
+static void* volatile lost;
 
 static void* sleeper(void* nothing) {
   for (;;) pause();
@@ -72,10 +73,7 @@ static void change_locale(void) {
   const char* now = setlocale(LC_CTYPE, NULL);
   setlocale(LC_CTYPE, strcmp(now, "C") == 0 ? "C.UTF-8" : "C");
 }
-static void leak(size_t bytes) {
-  static void* volatile lost;
-  lost = memset(malloc(bytes), 1, bytes);
-}
+static void leak(size_t bytes) { lost = memset(malloc(bytes), 1, bytes); }
 static void crash(void) { raise(SIGSEGV); }
 
 /* ---- spec --------------------------------------------------------------- */

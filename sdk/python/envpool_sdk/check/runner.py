@@ -13,11 +13,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from envpool_sdk.check.catalog import Check, chosen
+from envpool_sdk.check.catalog import Check, all_checks, chosen
 from envpool_sdk.check.promise import locate
 from envpool_sdk.check.report import Report, Result
 from envpool_sdk.check.run import Subject
 
+_MOST_ASKED = 64  # so few that they and their answers fit into pipes, and nobody waits for the other to read
 _HERE = Path(__file__).resolve().parent
 
 
@@ -44,7 +45,12 @@ class _Zygote:
 
     def __init__(self, jobs: int) -> None:
         command = [sys.executable, "-P", str(_HERE / "zygote.py"), str(jobs), str(_HERE.parent)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is for us, who then end it
+        )
         self._asked = 0
 
     def ask(self, check: str, subject: Subject, limit: float) -> int:
@@ -127,26 +133,31 @@ class Checker:
 
     def _answers(self, jobs: list[_Job]) -> Iterator[tuple[_Job, dict[str, Any]]]:
         """What comes of each job. One whose forerunner failed is not run, since it could only tell the same."""
+        forerunners = _forerunners(jobs)
+        followers: dict[_Job, list[_Job]] = {job: [] for job in jobs}
+        for job, before in forerunners.items():
+            for one in before:
+                followers[one].append(job)
         outcomes: dict[_Job, str] = {}
         asked: dict[int, _Job] = {}
-        left = list(jobs)
-        while left or asked:
-            for job in [job for job in left if all(one in outcomes for one in job.forerunners(jobs))]:
-                left.remove(job)
-                bad = [one for one in job.forerunners(jobs) if outcomes[one] in ("failed", "blocked")]
-                if bad:
-                    outcomes[job] = "blocked"
-                    yield job, {"outcome": "blocked", "remark": f"{bad[0].check.id} failed"}
-                else:
+        ready = [job for job in jobs if not forerunners[job]]
+        while ready or asked:
+            if ready and len(asked) < _MOST_ASKED:
+                job = ready.pop(0)
+                bad = [one for one in forerunners[job] if outcomes[one] in ("failed", "blocked")]
+                if not bad:
                     limit = min(self.limit, job.check.limit or self.limit)
                     asked[self._zygote.ask(job.check.id, self._subject(job.task), limit)] = job
-            if asked:
+                    continue
+                answer: dict[str, Any] = {"outcome": "blocked", "remark": f"{bad[0].check.id} failed"}
+            else:
                 answer = self._zygote.answer()
                 job = asked.pop(answer["n"])
                 if answer["outcome"] == "error":
                     raise CheckerError(f"{job.check.id} of {job.task or self.target.library}: {answer['seen']}")
-                outcomes[job] = answer["outcome"]
-                yield job, answer
+            outcomes[job] = answer["outcome"]
+            ready += [one for one in followers[job] if all(before in outcomes for before in forerunners[one])]
+            yield job, answer
 
     def _result(self, job: _Job, answer: dict[str, Any]) -> Result:
         check, failed = job.check, answer["outcome"] == "failed"
@@ -182,6 +193,17 @@ class _Job:
     check: Check
     task: str
 
-    def forerunners(self, jobs: list[_Job]) -> list[_Job]:
-        """Those of the jobs that must be done before this one."""
-        return [one for one in jobs if one.check.id in self.check.after and one.task in ("", self.task)]
+
+def _forerunners(jobs: list[_Job]) -> dict[_Job, list[_Job]]:
+    """For each job those of the others that must be done before it; through checks that are not among the jobs, too."""
+    known = {(job.check.id, job.task): job for job in jobs}
+    checks = all_checks()
+
+    def before(check: Check, task: str) -> list[_Job]:
+        found: list[_Job] = []
+        for name in check.after:
+            job = known.get((name, "")) or known.get((name, task))
+            found += [job] if job else before(checks[name], task)
+        return list(dict.fromkeys(found))
+
+    return {job: before(job.check, job.task) for job in jobs}

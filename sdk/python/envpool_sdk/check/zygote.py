@@ -75,6 +75,8 @@ def _start(request: dict[str, Any], checks: dict[str, Check]) -> _Child:
         finally:
             os._exit(code)
     os.close(to)
+    with contextlib.suppress(PermissionError, ProcessLookupError):
+        os.setpgid(pid, pid)  # the child does the same: whoever is first
     return _Child(request, pid, os.pidfd_open(pid), result, log, crumb, time.monotonic())
 
 
@@ -129,15 +131,20 @@ def judge(run: Run, check: Check) -> dict[str, str]:
     return {"outcome": "passed", "remark": run.remark}
 
 
+def _kill(group: int) -> None:
+    """Ends a child, and whatever it started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+
+
 def _finish(child: _Child, timed_out: bool) -> dict[str, Any]:
     """The result of a child that ended, or is ended now."""
     from envpool_sdk.check.run import ended
 
     if timed_out:
-        os.kill(child.pid, signal.SIGKILL)
+        _kill(child.pid)
     _, status = os.waitpid(child.pid, 0)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGKILL)  # what the plugin may have started
+    _kill(child.pid)  # what it and the plugin may have started
     os.set_blocking(child.result, False)
     data = b""
     try:
@@ -194,7 +201,7 @@ def serve(jobs: int) -> None:
             data = os.read(0, 1 << 16)
             if not data:
                 for child in running.values():
-                    os.kill(child.pid, signal.SIGKILL)
+                    _kill(child.pid)
                 return
             *lines, buffer = (buffer + data).split(b"\n")
             waiting += [json.loads(line) for line in lines]
