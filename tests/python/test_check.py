@@ -67,7 +67,7 @@ def _bad() -> dict[str, str]:
 
 
 FAULTY, BAD_AT_LOAD = _faulty(), _bad()
-SHOWN_TO_ALL = {"none", "batch_none", "unwritten", "shared_generator", "state_without_generator", "leaks_env"}
+SHOWN_TO_ALL = {"none", "batch_none", "shared_generator", "leaks_env"}
 SHOWN_AT_LOAD = {"no_symbol", "plugin_null", "abi_major", "task_null", "id_bad", "no_step", "option_range"} | {
     "field_bounds",
     "refusal_ignored",

@@ -92,7 +92,7 @@ class Task:
     """A task with options: what envs are made of."""
 
     def __init__(self, raw: abi.Task, host: Host, given: Mapping[str, Any] | None = None) -> None:
-        """Raises SpecError for broken declarations, ValueError for options that are given wrongly."""
+        """Raises SpecError for broken declarations, OptionError for options that are given wrongly."""
         self.raw, self.host = raw, host
         self.id = (raw.id or b"").decode(errors="replace")
         self.options: list[Option] = take_options(raw)

@@ -20,6 +20,10 @@ _LEAST_SIZE = ctypes.sizeof(abi.Option)
 _TEXTS = (abi.T_STRING, abi.T_PATH, abi.T_JSON)
 
 
+class OptionError(ValueError):
+    """A user's value of an option can't be used."""
+
+
 @dataclass(frozen=True, eq=False)
 class Option:
     """One declared option, copied out of an ep_option. Values are bool, int, float, str or a NumPy array."""
@@ -37,16 +41,16 @@ class Option:
         """The value that a user means: a string is read as the option's type.
 
         Raises:
-            ValueError: it can't be read so, or is out of range, or none of the choices.
+            OptionError: it can't be read so, or is out of range, or none of the choices.
         """
         try:
             value = self._read(word) if isinstance(word, str) else self._convert(word)
         except (ValueError, TypeError, KeyError, OverflowError):
-            raise ValueError(f"option {self.name}: {word!r} is no {abi.TYPES[self.type]}") from None
+            raise OptionError(f"option {self.name}: {word!r} is no {abi.TYPES[self.type]}") from None
         if self.type in (abi.T_INT, abi.T_FLOAT) and not in_range(self, value):
-            raise ValueError(f"option {self.name}: {value} is out of range [{self.low}, {self.high}]")
+            raise OptionError(f"option {self.name}: {value} is out of range [{self.low}, {self.high}]")
         if self.choices and value not in self.choices:
-            raise ValueError(f"option {self.name}: {value!r} is none of {list(self.choices)}")
+            raise OptionError(f"option {self.name}: {value!r} is none of {list(self.choices)}")
         return value
 
     def _read(self, word: str) -> Any:
@@ -198,15 +202,15 @@ def complete(options: list[Option], given: Mapping[str, Any]) -> dict[str, Any]:
     """All values, in declared order: what is given, defaults for the rest.
 
     Raises:
-        ValueError: an option is required but not given, or unknown, or has a bad value.
+        OptionError: an option is required but not given, or unknown, or has a bad value.
     """
     names = [option.name for option in options]
     for name in given:
         if name not in names:
-            raise ValueError(f"there is no option {name}; there are: {', '.join(names) or 'none'}")
+            raise OptionError(f"there is no option {name}; there are: {', '.join(names) or 'none'}")
     missing = [o.name for o in options if o.default is None and o.name not in given]
     if missing:
-        raise ValueError(f"option {missing[0]} is required: give it with --option {missing[0]}=VALUE")
+        raise OptionError(f"option {missing[0]} is required: give it with --option {missing[0]}=VALUE")
     return {o.name: o.parse(given[o.name]) if o.name in given else o.default for o in options}
 
 

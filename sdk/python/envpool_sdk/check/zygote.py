@@ -114,6 +114,7 @@ def task_ids(run: Run) -> list[str]:
 def judge(run: Run, check: Check) -> dict[str, str]:
     """What comes of a check, in this process."""
     from envpool_sdk.check.finding import Finding, NotApplicable
+    from envpool_sdk.check.options import OptionError
     from envpool_sdk.check.spec import SpecError
 
     try:
@@ -124,7 +125,7 @@ def judge(run: Run, check: Check) -> dict[str, str]:
         return {"outcome": "failed", "expected": finding.expected, "seen": finding.seen}
     except SpecError as error:
         return {"outcome": "failed", "expected": "a spec that keeps the rules of env.h", "seen": str(error)}
-    except ValueError as error:  # the user's options
+    except OptionError as error:
         return {"outcome": "failed", "expected": "options that the task takes", "seen": str(error)}
     except Exception:
         return {"outcome": "error", "seen": traceback.format_exc()}
