@@ -89,6 +89,10 @@ class Pursuit {
   }
 
   void step(const envpool::input& in, envpool::results& out) {
+    for (uint32_t i = 0; i < agents_.size(); ++i) {
+      const int64_t move = in.agent(i)[f_.move];
+      if (move < 0 || move > 4) throw envpool::error(EP_E_ARGUMENT, "a move is 0 to 4");
+    }
     ++t_;
     for (uint32_t i = 0; i < agents_.size(); ++i) {
       agent& a = agents_[i];

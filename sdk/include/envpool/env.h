@@ -10,6 +10,8 @@
  *     ep_task, ep_option, extensions and all they point to) are immortal.
  *   - Strings are UTF-8, NUL-terminated. Booleans are uint8_t, 0 or 1.
  *   - No exception, panic, longjmp, exit() or abort() crosses this boundary.
+ *   - A plugin leaves the process as it found it: working directory, locale, signal handlers,
+ *     environment variables, floating-point modes. It prints nothing: ep_host.log is for that.
  *   - [any-thread]     may be called from any thread, concurrently.
  *   - [env-exclusive]  on a thread that ep_sharing allows, never two at once
  *                      per env; the host orders the calls (happens-before).
