@@ -22,15 +22,21 @@ void ThreadPool::work(std::uint32_t index, Runner& runner) {
     const auto at = static_cast<std::size_t>(affinity_offset_) + index;
     if (!cpus.empty()) bind_to_cpu(cpus[at % cpus.size()]);
   }
-  for (;;) {
+  // The last one stands in for a caller who must not work (start_all_workers): one that may work
+  // again spins himself.
+  const bool stand_in = caller_works_ && index + 1 == threads_;
+  const auto spin = stand_in ? std::chrono::nanoseconds(0) : spin_worker_;
+  for (auto now = Clock::now();;) {
     const std::uint64_t key = work_.key();
     // Acquire: pairs with close().
     if (stopping_.load(std::memory_order_acquire)) break;
-    if (!run_some(runner)) work_.wait(key, kForever, spin_worker_);
+    if (run_some(runner, now)) continue;
+    work_.wait(key, kForever, spin);
+    now = Clock::now();
   }
   drop_visits(runner);
   if (!free_) {
-    for (std::uint32_t i = index; i < team_.size(); i += threads_) team_.env(i).destroy();
+    for (std::uint32_t i = index; i < team_.size(); i += threads_) team_.destroy(i);
   }
   const std::lock_guard lock(mutex_);
   --running_;
@@ -84,18 +90,22 @@ std::uint32_t ThreadPool::take(Runner& runner) {
   return 0;
 }
 
-bool ThreadPool::run_some(Runner& runner) {
-  if (sweep_some(runner)) return true;
-  const std::uint32_t count = take(runner);
-  if (count == 0) return false;
-  const auto ids = std::span(runner.chunk).first(count);
-  // Resets are often slow: the rows of the others need not wait for them.
-  if (!synchronous()) {
-    std::partition(ids.begin(), ids.end(), [&](std::uint32_t id) { return !begins_anew(id); });
+// Runs a chunk, if there is one. `now` is the present time, before and after: a look at the clock
+// costs as much as a small env.
+bool ThreadPool::run_some(Runner& runner, Clock::time_point& now) {
+  std::uint32_t count = sweep_some(runner);
+  if (count == 0) {
+    count = take(runner);
+    if (count == 0) return false;
+    const auto ids = std::span(runner.chunk).first(count);
+    // Resets are often slow: the rows of the others need not wait for them.
+    if (!synchronous()) {
+      std::partition(ids.begin(), ids.end(), [&](std::uint32_t id) { return !begins_anew(id); });
+    }
+    run(ids, runner);
   }
-  const auto start = Clock::now();
-  run(ids, runner);
-  measure(Clock::now() - start, count);
+  const auto start = std::exchange(now, Clock::now());
+  measure(now - start, count);
   return true;
 }
 
@@ -129,18 +139,18 @@ void ThreadPool::run(std::span<const std::uint32_t> ids, Runner& runner) {
       drop_visit(id);
       continue;
     }
-    Job& job = team_.job(id);
+    const Job& job = team_.job(id);
     if (job.kind == Job::Kind::kCreate || job.kind == Job::Kind::kVisit) {
       create_or_visit(id, runner);
       continue;
     }
     bool last = false;
     try {
-      team_.play(id, runner.work);
-      if (!synchronous()) last = claim_row(job);
+      team_.play(id, job, runner.work);
+      if (!synchronous()) last = claim_row(id);
       if (job.batch != batch) finish();
       batch = job.batch;
-      team_.deliver(id, runner.work);
+      team_.deliver(id, job, runner.work);
     } catch (const std::exception& error) {  // our own: no memory
       fail(std::string(plan_.task.id) + ": " + error.what());
       continue;
@@ -157,7 +167,7 @@ void ThreadPool::create_or_visit(std::uint32_t id, Runner& runner) {
   try {
     if (team_.job(id).kind == Job::Kind::kVisit) {
       (*visitor_)(id, team_.env(id), runner.work.scratch);
-    } else if (!team_.env(id).create()) {
+    } else if (!team_.create(id)) {
       throw Error(ErrorKind::kEnv, team_.env(id).message());
     }
   } catch (...) {
@@ -167,36 +177,36 @@ void ThreadPool::create_or_visit(std::uint32_t id, Runner& runner) {
   finish_visit();
 }
 
-// Claims a range of the sweep, if there is one: of its own segment, else of another.
-bool ThreadPool::sweep_some(Runner& runner) {
+// Claims and runs a range of the sweep, if there is one: of its own segment, else of another.
+// Returns how many envs it had.
+std::uint32_t ThreadPool::sweep_some(Runner& runner) {
   for (std::uint32_t i = 0; i < threads_; ++i) {
-    if (sweep_some(segments_[(runner.home + i) % threads_], runner)) return true;
+    Segment& segment = segments_[(runner.home + i) % threads_];
+    if (const std::uint32_t count = sweep_some(segment, runner)) return count;
   }
-  return false;
+  return 0;
 }
 
-bool ThreadPool::sweep_some(Segment& segment, Runner& runner) {
+std::uint32_t ThreadPool::sweep_some(Segment& segment, Runner& runner) {
   // Relaxed: a guess, which the claim puts right.
   const std::uint32_t seen = segment.next.load(std::memory_order_relaxed);
-  if (seen >= segment.end) return false;
+  if (seen >= segment.end) return 0;
   std::uint32_t most = chunk_size(segment.end - seen);
   // Whole cache lines of bytes, so that neighbours don't write to the same one.
   if (most > kCacheLine) most -= most % kCacheLine;
   // Acquire: pairs with the release in send(); the claims between go on with it. Whoever claims
   // late gets a range of the next sweep, or nothing.
   const std::uint32_t begin = segment.next.fetch_add(most, std::memory_order_acquire);
-  if (begin >= segment.end) return false;
+  if (begin >= segment.end) return 0;
   const std::uint32_t end = std::min(begin + most, segment.end);
   Batch& batch = *sweep_batch_;
-  const auto start = Clock::now();
   try {
     sweep_range(begin, end, batch, runner);
   } catch (const std::exception& error) {  // our own: no memory
     fail(std::string(plan_.task.id) + ": " + error.what());
   }
-  measure(Clock::now() - start, end - begin);
   if (batch.finish(end - begin)) done_.notify();
-  return true;
+  return end - begin;
 }
 
 void ThreadPool::sweep_range(std::uint32_t begin, std::uint32_t end, Batch& batch, Runner& runner) {
