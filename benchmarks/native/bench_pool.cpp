@@ -1,4 +1,6 @@
 // bench_pool.cpp - what the pool costs without Python: steps of all envs of a plugin's first task.
+// Beside it, where the plugin has envpool.batch/1, the ceiling: a bare loop over its step_many with
+// the same bookkeeping, on one thread.
 //
 //   bench_pool cartpole_c.so [num_envs] [threads] [seconds]
 #include <chrono>
@@ -10,6 +12,128 @@
 #include "pool.hpp"
 
 using namespace envpool::runtime;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Calls `step` with 0, 1, 2, ... for about so long; returns seconds a call.
+template <class Step>
+double time_of(Step step, double seconds) {
+  for (std::size_t i = 0; i < 200; ++i) step(i);
+  const auto start = Clock::now();
+  std::size_t calls = 0;
+  double spent = 0;
+  do {
+    for (int i = 0; i < 16; ++i) step(calls++);
+    spent = std::chrono::duration<double>(Clock::now() - start).count();
+  } while (spent < seconds);
+  return spent / static_cast<double>(calls);
+}
+
+void print(const char* what, double call, std::uint32_t envs) {
+  std::printf("%s: %.2f us a call, %.1f ns a step, %.2f M steps/s\n", what, call * 1e6,
+              call / envs * 1e9, envs / call / 1e6);
+}
+
+// Envs in a row with nothing around them: actions read in place, one set of arrays. The task's
+// first observation and one discrete action of 64 bits are all that it writes and reads.
+class Bare {
+ public:
+  Bare(const Plugin& plugin, const ep_task& task, const Plan& plan, std::uint32_t envs)
+      : task_(task),
+        batch_(*plan.batch),
+        limit_(plan.limit > 0 ? plan.limit : INT32_MAX),
+        options_(task, {}),
+        at_reset_(options_.at_reset({})),
+        obs_bytes_(plan.columns[plan.obs[0].column].row_bytes),
+        env_(envs),
+        id_(envs),
+        obs_(envs * obs_bytes_),
+        reward_(envs),
+        returned_(envs),
+        elapsed_(envs),
+        terminated_(envs),
+        truncated_(envs),
+        over_(envs, 1),
+        status_(envs) {
+    for (std::uint32_t i = 0; i < envs; ++i) {
+      const ep_create how{sizeof how, static_cast<std::uint32_t>(options_.values().size()),
+                          options_.values().data(), i};
+      if (task.create(plugin.host().abi(), &how, &env_[i]) != EP_OK) std::abort();
+      id_[i] = i;
+      reset(i, true);
+    }
+  }
+  ~Bare() {
+    for (void* env : env_) task_.destroy(env);
+  }
+  Bare(const Bare&) = delete;
+  Bare& operator=(const Bare&) = delete;
+
+  void step(const std::int64_t* actions) {
+    running_.clear();
+    running_id_.clear();
+    for (const std::uint32_t i : id_) {
+      if (over_[i]) {
+        reset(i, false);
+      } else {
+        running_.push_back(env_[i]);
+        running_id_.push_back(i);
+      }
+    }
+    const ep_column action{const_cast<std::int64_t*>(actions), sizeof *actions};
+    const ep_column obs{obs_.data(), obs_bytes_};
+    const ep_rows rows{sizeof rows,
+                       static_cast<std::uint32_t>(running_.size()),
+                       running_.data(),
+                       running_id_.data(),
+                       running_id_.data(),
+                       &action,
+                       &obs,
+                       nullptr,
+                       reward_.data(),
+                       terminated_.data(),
+                       truncated_.data(),
+                       status_.data()};
+    if (batch_.step_many(&rows) != EP_OK) std::abort();
+    for (const std::uint32_t i : running_id_) {
+      returned_[i] += reward_[i];
+      truncated_[i] |= ++elapsed_[i] >= limit_ && !terminated_[i];
+      over_[i] = terminated_[i] | truncated_[i];
+    }
+  }
+
+ private:
+  void reset(std::uint32_t i, bool seeded) {
+    const ep_reset how{.size = sizeof how,
+                       .has_seed = seeded,
+                       .seed = i,
+                       .options = at_reset_.values().data(),
+                       .option_count = static_cast<std::uint32_t>(at_reset_.values().size())};
+    void* obs = obs_.data() + i * obs_bytes_;
+    const ep_view view{sizeof view, 1, &obs, nullptr, nullptr, nullptr, nullptr, nullptr};
+    if (task_.reset(env_[i], &how) != EP_OK || task_.observe(env_[i], &view) != EP_OK) std::abort();
+    elapsed_[i] = 0;
+    returned_[i] = reward_[i] = 0;
+    terminated_[i] = truncated_[i] = over_[i] = 0;
+  }
+
+  const ep_task& task_;
+  const ep_batch& batch_;
+  const std::int64_t limit_;
+  const Options options_, at_reset_;
+  const std::size_t obs_bytes_;
+  std::vector<void*> env_, running_;
+  std::vector<std::uint32_t> id_, running_id_;
+  std::vector<std::byte> obs_;
+  std::vector<double> reward_, returned_;
+  std::vector<std::int32_t> elapsed_;
+  std::vector<std::uint8_t> terminated_, truncated_, over_;
+  std::vector<ep_status> status_;
+};
+
+}  // namespace
 
 int main(int argc, char** argv) {
   if (argc < 2)
@@ -37,19 +161,12 @@ int main(int argc, char** argv) {
   };
   pool->reset(std::nullopt, std::nullopt, {});
   pool->recycle(pool->recv(std::nullopt, {}));
-  for (std::size_t i = 0; i < 200; ++i) step(i);
-
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
-  std::size_t calls = 0;
-  double spent = 0;
-  do {
-    for (int i = 0; i < 16; ++i) step(calls++);
-    spent = std::chrono::duration<double>(Clock::now() - start).count();
-  } while (spent < seconds);
-  std::printf("%u envs, %u threads: %.2f us a call, %.1f ns a step, %.2f M steps/s\n",
-              pool->num_envs(), pool->num_threads(), spent / static_cast<double>(calls) * 1e6,
-              spent / static_cast<double>(calls) / pool->num_envs() * 1e9,
-              static_cast<double>(calls) * pool->num_envs() / spent / 1e6);
+  std::printf("%u envs, %u threads\n", pool->num_envs(), pool->num_threads());
+  print("pool", time_of(step, seconds), pool->num_envs());
+  if (pool->plan().batch) {
+    Bare bare(plugin, task, pool->plan(), pool->num_envs());
+    const auto bare_step = [&](std::size_t i) { bare.step(actions[i % actions.size()].data()); };
+    print("bare", time_of(bare_step, seconds), pool->num_envs());
+  }
   return 0;
 }
