@@ -77,6 +77,10 @@ class ThreadPool final : public Pool {
     std::uint32_t begin = 0, end = 0;
   };
 
+  struct Range {
+    std::uint32_t begin = 0, end = 0;
+  };
+
   class Call : public Pool::Call {
    public:
     explicit Call(ThreadPool& pool) : Pool::Call(pool) {}
@@ -106,8 +110,10 @@ class ThreadPool final : public Pool {
   void drop_visits(Runner& runner);
   void drop_visit(std::uint32_t id);
   void finish_visit();
+  std::uint32_t worth_a_claim() const;
   std::uint32_t sweep_some(Runner& runner);
-  std::uint32_t sweep_some(Segment& segment, Runner& runner);
+  Range claim(Segment& segment);
+  bool claim_whole(Segment& segment, Range& range);
   void sweep_range(std::uint32_t begin, std::uint32_t end, Batch& batch, Runner& runner);
   void measure(std::chrono::nanoseconds spent, std::uint32_t count);
   bool claim_row(std::uint32_t id);

@@ -116,13 +116,16 @@ void ThreadPool::measure(std::chrono::nanoseconds spent, std::uint32_t count) {
   cost_.store(before - before / 8 + now / 8, std::memory_order_relaxed);
 }
 
+std::uint32_t ThreadPool::worth_a_claim() const {
+  const std::uint32_t cost = std::max(cost_.load(std::memory_order_relaxed), 1u);
+  return std::min(kChunkNanoseconds / cost + 1, kMostChunk);
+}
+
 // As many as are worth a hand-over, but so that others find some to take over.
 std::uint32_t ThreadPool::chunk_size(std::uint64_t waiting) const {
-  const std::uint64_t worth =
-      kChunkNanoseconds / std::max(cost_.load(std::memory_order_relaxed), 1u) + 1;
+  const std::uint64_t worth = worth_a_claim();
   const bool others = free_ && threads_ > 1 && worth < waiting;
-  return static_cast<std::uint32_t>(
-      std::min({worth, others ? waiting / 2 + 1 : worth, std::uint64_t{kMostChunk}}));
+  return static_cast<std::uint32_t>(others ? std::min(worth, waiting / 2 + 1) : worth);
 }
 
 void ThreadPool::run(std::span<const std::uint32_t> ids, Runner& runner) {
@@ -181,32 +184,52 @@ void ThreadPool::create_or_visit(std::uint32_t id, Runner& runner) {
 // Returns how many envs it had.
 std::uint32_t ThreadPool::sweep_some(Runner& runner) {
   for (std::uint32_t i = 0; i < threads_; ++i) {
-    Segment& segment = segments_[(runner.home + i) % threads_];
-    if (const std::uint32_t count = sweep_some(segment, runner)) return count;
+    std::uint32_t at = (runner.home + i) % threads_;
+    Range range = claim(segments_[at]);
+    if (range.begin == range.end) continue;
+    // Few small envs are one range, however many threads there are.
+    while (++at < threads_ && claim_whole(segments_[at], range)) {
+    }
+    Batch& batch = *sweep_batch_;
+    try {
+      sweep_range(range.begin, range.end, batch, runner);
+    } catch (const std::exception& error) {  // our own: no memory
+      fail(std::string(plan_.task.id) + ": " + error.what());
+    }
+    const std::uint32_t count = range.end - range.begin;
+    if (batch.finish(count)) done_.notify();
+    return count;
   }
   return 0;
 }
 
-std::uint32_t ThreadPool::sweep_some(Segment& segment, Runner& runner) {
+// Takes what is worth a claim off a segment; an empty range if nothing is left.
+ThreadPool::Range ThreadPool::claim(Segment& segment) {
   // Relaxed: a guess, which the claim puts right.
   const std::uint32_t seen = segment.next.load(std::memory_order_relaxed);
-  if (seen >= segment.end) return 0;
+  if (seen >= segment.end) return {};
   std::uint32_t most = chunk_size(segment.end - seen);
   // Whole cache lines of bytes, so that neighbours don't write to the same one.
   if (most > kCacheLine) most -= most % kCacheLine;
   // Acquire: pairs with the release in send(); the claims between go on with it. Whoever claims
   // late gets a range of the next sweep, or nothing.
   const std::uint32_t begin = segment.next.fetch_add(most, std::memory_order_acquire);
-  if (begin >= segment.end) return 0;
-  const std::uint32_t end = std::min(begin + most, segment.end);
-  Batch& batch = *sweep_batch_;
-  try {
-    sweep_range(begin, end, batch, runner);
-  } catch (const std::exception& error) {  // our own: no memory
-    fail(std::string(plan_.task.id) + ": " + error.what());
+  if (begin >= segment.end) return {};
+  return {begin, std::min(begin + most, segment.end)};
+}
+
+// Appends a segment that nobody began, if it follows and all is still no more than is worth a
+// claim.
+bool ThreadPool::claim_whole(Segment& segment, Range& range) {
+  if (segment.begin != range.end || segment.end - range.begin > worth_a_claim()) return false;
+  std::uint32_t first = segment.begin;
+  // Acquire: as in claim(). It is of the same sweep, which can't end before the range is run.
+  if (!segment.next.compare_exchange_strong(first, segment.end, std::memory_order_acquire,
+                                            std::memory_order_relaxed)) {
+    return false;
   }
-  if (batch.finish(end - begin)) done_.notify();
-  return end - begin;
+  range.end = segment.end;
+  return true;
 }
 
 void ThreadPool::sweep_range(std::uint32_t begin, std::uint32_t end, Batch& batch, Runner& runner) {

@@ -468,7 +468,7 @@ def make(
         render_camera_id: 0: the default camera.
         env_kwargs: options of the task for each env, on top of the common ones.
         copy: False, for synchronous pools: every batch is the same array objects, which the next one overwrites (of a
-            step of some envs, views of their first rows); that saves about half a small step. recv() before the next
+            step of some envs, views of their first rows); that saves about a third of a small step. recv() before the next
             send() or reset(). Text and what same-step mode tells of ended episodes are new objects also then.
         gym_reset_return_info: only True: reset() returns (observations, info).
         max_num_players: only the number of agents that the task has.

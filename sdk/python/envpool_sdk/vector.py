@@ -78,7 +78,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             render_camera_id: 0: the default camera.
             env_kwargs: options of the task for each env, on top of the common ones.
             copy: as SyncVectorEnv's, but for all arrays. False: each reset() and step() gives the same array objects
-                (observations, rewards, flags, infos), which the next one overwrites; that saves about half a small
+                (observations, rewards, flags, infos), which the next one overwrites; that saves about a third of a small
                 step. Masks, text, discrete observations (int64 by Gymnasium's rule) and what same-step mode tells of
                 ended episodes are new objects also then.
             options: the task's options and the runtime's transforms.
