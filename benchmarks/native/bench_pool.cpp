@@ -142,7 +142,8 @@ int main(int argc, char** argv) {
   const ep_task& task = *plugin.tasks().front();
   PoolSettings settings;
   settings.num_envs = settings.batch_size = argc > 2 ? std::atol(argv[2]) : 4096;
-  settings.plan.pool_columns = {"reward", "terminated", "truncated"};  // as make_vec has them
+  const std::vector<std::string> columns{"reward", "terminated", "truncated"};
+  settings.plan.pool_columns = pool_columns_of(columns);  // as make_vec has them
   settings.num_threads = argc > 3 ? std::atol(argv[3]) : 1;
   const double seconds = argc > 4 ? std::atof(argv[4]) : 1;
   const PoolPtr pool =
