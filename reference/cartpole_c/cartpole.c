@@ -240,9 +240,7 @@ static void step_block(const ep_rows* rows, Env* const* env, const uint32_t* in,
     s[i] = sin(theta[i]);
     c[i] = cos(theta[i]);
   }
-  for (uint32_t i = n; i < BLOCK; i++)
-    x[i] = x_dot[i] = theta[i] = theta_dot[i] = force[i] = gravity[i] = s[i] = c[i] = length[i] = 1;
-  for (uint32_t i = 0; i < BLOCK; i++) {
+  for (uint32_t i = 0; i < n; i++) {
     const double polemass_length = MASS_POLE * length[i];
     const double temp = (force[i] + polemass_length * (theta_dot[i] * theta_dot[i]) * s[i]) / MASS;
     const double theta_acc = (gravity[i] * s[i] - c[i] * temp) /

@@ -46,18 +46,21 @@ struct Columns {
 
 class Batch {
  public:
-  explicit Batch(const Plan& plan) : columns(plan.columns.size()), finals_(plan.columns.size()) {}
+  // in_place: the columns' memory is the same at each use, and outlives what a receiver takes.
+  explicit Batch(const Plan& plan, bool in_place = false)
+      : columns(plan.columns.size()), in_place_(in_place), finals_(plan.columns.size()) {}
 
   // Begins anew, with blocks from the store: room for final rows too if `with_finals`, since a
   // worker that needs it can't tell a user that there is no memory. Throws as BlockStore::acquire;
   // then the batch is as after clear().
   void open(BlockStore& store, std::uint32_t rows, bool with_finals) {
-    columns.acquire(store);
+    if (!in_place_ || !opened_) columns.acquire(store);
+    opened_ = true;
     if (with_finals) {
       try {
         finals_.acquire(store);
       } catch (...) {
-        columns.release();
+        if (!in_place_) columns.release();
         throw;
       }
     }
@@ -74,8 +77,9 @@ class Batch {
 
   // For the next use. The receiver has what it wants.
   void clear() noexcept {
-    columns.release();
+    if (!in_place_) columns.release();
     finals_.release();
+    envs.clear();
     final_mask.clear();
     faults.clear();
     failure.clear();
@@ -125,10 +129,9 @@ class Batch {
   Row row(std::uint32_t index) { return {columns.data, index}; }
 
   Columns columns;
-  // Of a pool of processes: its number in the table of batches, and the envs of its rows.
-  std::uint32_t number = 0;
-  std::vector<std::uint32_t> envs;
+  std::uint32_t number = 0;   // of a pool of processes: in the table of batches
   std::uint32_t claimed = 0;  // asynchronous: rows given out so far; guarded by the pool's mutex
+  std::vector<std::uint32_t> envs;  // of each row given out; empty: row i is env i's. Likewise
   // What follows is for the receiver of a complete batch.
   std::vector<std::uint8_t> final_mask;  // empty: no episode ended
   Columns& finals() { return finals_; }
@@ -144,6 +147,8 @@ class Batch {
   // that finishes a chunk: on a line of its own.
   alignas(64) std::atomic<std::uint64_t> state_{0};
   alignas(64) std::mutex mutex_;  // of final_mask and faults while rows are written
+  const bool in_place_;
+  bool opened_ = false;
   Columns finals_;
 };
 

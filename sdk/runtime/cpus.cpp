@@ -16,10 +16,9 @@ namespace {
 // "quota period" of cgroup v2's cpu.max, "max" meaning no limit.
 std::optional<double> quota_v2(const std::string& folder) {
   std::ifstream file(folder + "/cpu.max");
-  std::string quota;
-  double period = 0;
-  if (!(file >> quota >> period) || quota == "max" || period <= 0) return std::nullopt;
-  return std::stod(quota) / period;
+  double quota = 0, period = 0;  // "max" is no number
+  if (!(file >> quota >> period) || quota <= 0 || period <= 0) return std::nullopt;
+  return quota / period;
 }
 
 std::optional<double> quota_v1(const std::string& folder) {
@@ -32,19 +31,21 @@ std::optional<double> quota_v1(const std::string& folder) {
   return quota / period;
 }
 
+}  // namespace
+
 // The least quota on the way from this process's cgroup up to the root, since each of them binds.
-double cgroup_cpus() {
+double cgroup_cpus(const std::string& root) {
   double least = INFINITY;
-  std::ifstream groups("/proc/self/cgroup");  // lines "id:controllers:path"
+  std::ifstream groups(root + "/proc/self/cgroup");  // lines "id:controllers:path"
   for (std::string line; std::getline(groups, line);) {
     const auto first = line.find(':'), second = line.find(':', first + 1);
     if (first == std::string::npos || second == std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1);
     const bool v2 = controllers.empty();
     if (!v2 && ("," + controllers + ",").find(",cpu,") == std::string::npos) continue;
-    const std::string root = v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/cpu";
+    const std::string top = root + (v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/cpu");
     for (std::string path = line.substr(second + 1);;) {
-      const auto quota = v2 ? quota_v2(root + path) : quota_v1(root + path);
+      const auto quota = v2 ? quota_v2(top + path) : quota_v1(top + path);
       if (quota) least = std::min(least, *quota);
       if (path.empty() || path == "/") break;
       path.erase(path.rfind('/'));
@@ -52,8 +53,6 @@ double cgroup_cpus() {
   }
   return least;
 }
-
-}  // namespace
 
 std::vector<int> allowed_cpus() {
   cpu_set_t set;

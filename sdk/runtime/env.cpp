@@ -14,9 +14,11 @@
 namespace envpool::runtime {
 namespace {
 
+// If the column is wanted.
 template <class T>
-void put(const Plan& plan, const Row& row, std::uint32_t column, std::size_t agent, T value) {
-  std::memcpy(row.at(plan, column) + agent * sizeof(T), &value, sizeof(T));
+void put(const Plan& plan, const Row& row, std::optional<std::uint32_t> column, std::size_t agent,
+         T value) {
+  if (column) std::memcpy(row.at(plan, *column) + agent * sizeof(T), &value, sizeof(T));
 }
 
 constexpr std::uint32_t kMostPixels = 1 << 16;  // of a picture, along a side
@@ -514,7 +516,7 @@ bool Env::pad_ragged(const Row& row) {
 }
 
 void Env::zero_fields(const Row& row) const {
-  for (std::uint32_t column = 0; column < plan_.pool.env_id; ++column) {
+  for (std::uint32_t column = 0; column < plan_.pool.first; ++column) {
     std::memset(row.at(plan_, column), 0, plan_.columns[column].row_bytes);
   }
 }
@@ -526,7 +528,8 @@ void Env::write_pool_columns(const Row& row) const {
   put(plan_, row, to.fault, 0, fault_);
   for (std::uint32_t agent = 0; agent < plan_.agents; ++agent) {
     put(plan_, row, to.episode_return, agent, return_[agent]);
-    if (to.alive) put(plan_, row, *to.alive, agent, alive_[agent]);
+    put(plan_, row, to.alive, agent, alive_[agent]);
+    put(plan_, row, to.player_env_id, agent, static_cast<std::int32_t>(id_));
   }
   write_outcome(row);
 }
@@ -544,8 +547,10 @@ void Env::write_outcome(const Row& row) const {
     put(plan_, row, to.raw_reward, agent, static_cast<float>(raw));
     put(plan_, row, to.terminated, agent, terminated_[agent]);
     put(plan_, row, to.truncated, agent, truncated_[agent]);
+    put(plan_, row, to.terminated_int32, agent, std::int32_t{terminated_[agent]});
+    put(plan_, row, to.time_limit, agent, truncated_[agent]);
   }
-  if (to.episode_over) put(plan_, row, *to.episode_over, 0, episode_over_);
+  put(plan_, row, to.episode_over, 0, episode_over_);
 }
 
 // ---- pictures and state -------------------------------------------------------------------------

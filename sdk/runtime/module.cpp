@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "cpus.hpp"
@@ -108,15 +109,6 @@ void check_signals() {
 
 // ---- arrays -------------------------------------------------------------------------------------
 
-nb::dlpack::dtype dlpack_of(ep_dtype dtype) {
-  using nb::dlpack::dtype_code;
-  const dtype_code code = dtype / 100 == 1   ? dtype_code::Bool
-                          : dtype / 100 == 2 ? dtype_code::UInt
-                          : dtype / 100 == 3 ? dtype_code::Int
-                                             : dtype_code::Float;
-  return {static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(dtype % 100), 1};
-}
-
 // A NumPy array of its own with these bytes.
 nb::object array_copy(const void* data, std::size_t bytes, const std::vector<std::size_t>& shape,
                       ep_dtype dtype) {
@@ -130,14 +122,15 @@ nb::object array_copy(const void* data, std::size_t bytes, const std::vector<std
 // A NumPy array over a block, which goes back to its store when the array and all views of it are
 // gone.
 nb::object array_of(Block*& block, const Column& column, std::size_t rows) {
-  std::vector<std::size_t> shape{rows};
-  for (const std::int64_t dim : column.shape) shape.push_back(static_cast<std::size_t>(dim));
-  Block* mine = std::exchange(block, nullptr);
-  nb::capsule owner(mine, [](void* p) noexcept {
+  std::array<std::size_t, kMostDims> shape{rows};
+  std::ranges::copy(column.shape, shape.begin() + 1);
+  nb::capsule owner(block, [](void* p) noexcept {
     auto* returned = static_cast<Block*>(p);
     returned->store->release(returned);
   });
-  return numpy_array(mine->data, shape, column.dtype, std::move(owner));
+  const Block* taken = std::exchange(block, nullptr);
+  return numpy_array(taken->data, std::span(shape).first(1 + column.shape.size()), column.dtype,
+                     std::move(owner));
 }
 
 // ---- descriptions -------------------------------------------------------------------------------
@@ -527,7 +520,6 @@ class PyPlugin {
   Plugin* plugin_;
 };
 
-using Array = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 using Ids =
     std::optional<nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>>;
 using Seeds =
@@ -552,8 +544,9 @@ class PyPool {
          std::int64_t max_faults, const nb::object& transforms, const std::string& isolation,
          const std::vector<std::string>& worker_command, const std::string& guest_library,
          std::int64_t envs_per_worker, std::optional<double> step_timeout,
-         std::optional<double> reset_timeout)
-      : task_(plugin.get().task(task_id)) {
+         std::optional<double> reset_timeout,
+         const std::optional<std::vector<std::string>>& pool_columns, bool copy)
+      : task_(plugin.get().task(task_id)), in_place_(!copy) {
     PoolSettings settings;
     settings.num_envs = num_envs;
     settings.batch_size = batch_size;
@@ -584,6 +577,8 @@ class PyPool {
     settings.processes.envs_per_worker = envs_per_worker;
     if (step_timeout) settings.processes.step_timeout = nanoseconds_of(*step_timeout);
     if (reset_timeout) settings.processes.reset_timeout = nanoseconds_of(*reset_timeout);
+    if (pool_columns) settings.plan.pool_columns = pool_columns_of(*pool_columns);
+    settings.in_place = in_place_;
 
     std::vector<std::shared_ptr<const Options>> complete;
     for (nb::handle one : options) {
@@ -599,8 +594,13 @@ class PyPool {
   }
 
   ~PyPool() {
-    const NoGil no_gil;
-    pool_.reset();
+    bool closed = false;
+    {
+      const NoGil no_gil;
+      closed = pool_ && pool_->close(nanoseconds_of(pool_->hung() ? 0 : 2));
+      pool_.reset();
+    }
+    if (!closed) kept_.release();  // who hangs may still write there
   }
 
   nb::dict spec() const { return spec_dict(task_, pool_->plan().result); }
@@ -612,19 +612,26 @@ class PyPool {
     return list;
   }
 
-  void send(const std::vector<Array>& actions, const Ids& ids) {
+  void send(const nb::sequence& actions, const Ids& ids) {
+    const auto& fields = pool_->plan().source.action;
+    const nb::tuple arrays(actions);
     const std::size_t rows = ids ? ids->size() : pool_->num_envs();
     std::vector<ActionRows> checked;
+    std::vector<nb::object> keepers;  // of what `checked` points to
+    checked.reserve(fields.size());
+    keepers.reserve(arrays.size());
     std::size_t at = 0;
-    for (const Field& field : pool_->plan().source.action) {
+    for (const Field& field : fields) {
       ActionRows action{nullptr, nullptr};
-      action.data = take(actions, at, field, rows, false);
-      if (field.has_length())
-        action.lengths = static_cast<const std::uint32_t*>(take(actions, at, field, rows, true));
+      action.data = take(arrays, at, field, rows, false, keepers);
+      if (field.has_length()) {
+        action.lengths =
+            static_cast<const std::uint32_t*>(take(arrays, at, field, rows, true, keepers));
+      }
       checked.push_back(action);
     }
-    if (at != actions.size()) {
-      throw Error(ErrorKind::kValue, std::string(task_.id) + ": " + std::to_string(actions.size()) +
+    if (at != arrays.size()) {
+      throw Error(ErrorKind::kValue, std::string(task_.id) + ": " + std::to_string(arrays.size()) +
                                          " action arrays, expected " + std::to_string(at));
     }
     pool_->send(checked, span_of(ids));
@@ -647,7 +654,7 @@ class PyPool {
     return received(std::move(batch));
   }
 
-  nb::tuple step(const std::vector<Array>& actions, const Ids& ids) {
+  nb::tuple step(const nb::sequence& actions, const Ids& ids) {
     send(actions, ids);
     return recv(-1);
   }
@@ -705,62 +712,89 @@ class PyPool {
 
  private:
   // The data of the next array, which must be [rows, shape of the field] in its dtype, or its
-  // lengths.
-  const void* take(const std::vector<Array>& arrays, std::size_t& at, const Field& field,
-                   std::size_t rows, bool lengths) const {
-    const std::string name = std::string(task_.id) + ": action" +
-                             (field.name.empty() ? "" : " '" + field.name + "'") +
-                             (lengths ? " lengths" : "");
-    if (at == arrays.size()) throw Error(ErrorKind::kValue, name + " is missing");
-    const Array& array = arrays[at++];
-    std::vector<std::int64_t> shape{static_cast<std::int64_t>(rows)};
-    if (field.per_agent()) shape.push_back(pool_->plan().agents);
-    if (!lengths) shape.insert(shape.end(), field.shape.begin(), field.shape.end());
+  // lengths. A keeper is added for as long as the data is used.
+  const void* take(const nb::tuple& arrays, std::size_t& at, const Field& field, std::size_t rows,
+                   bool lengths, std::vector<nb::object>& keepers) const {
+    const auto refuse = [&](const std::string& what) {
+      throw Error(ErrorKind::kValue, std::string(task_.id) + ": action" +
+                                         (field.name.empty() ? "" : " '" + field.name + "'") +
+                                         (lengths ? " lengths" : "") + what);
+    };
+    if (at == arrays.size()) refuse(" is missing");
     const ep_dtype dtype = lengths ? EP_UINT32 : field.dtype;
-    if (array.dtype() != dlpack_of(dtype)) {
-      throw Error(ErrorKind::kValue, name + " has the wrong dtype, allowed: " + name_of(dtype));
+    auto elements = elements_of(arrays[at++], dtype);
+    if (!elements) refuse(std::string(" has the wrong dtype, allowed: ") + name_of(dtype));
+
+    std::array<std::int64_t, kMostDims> wanted{static_cast<std::int64_t>(rows)};
+    std::size_t dims = 1;
+    if (field.per_agent()) wanted[dims++] = pool_->plan().agents;
+    if (!lengths) {
+      for (const std::int64_t dim : field.shape) wanted[dims++] = dim;
     }
-    bool equal = array.ndim() == shape.size();
-    for (std::size_t i = 0; equal && i < shape.size(); ++i) {
-      equal = static_cast<std::int64_t>(array.shape(i)) == shape[i];
-    }
-    if (!equal) {
-      const auto join = [](auto count, auto dim) {
+    const auto shape = std::span(wanted).first(dims);
+    if (!std::ranges::equal(elements->shape, shape)) {
+      const auto join = [](const auto& all) {
         std::string s = "(";
-        for (std::size_t i = 0; i < count; ++i) s += (i ? ", " : "") + std::to_string(dim(i));
-        return s + (count == 1 ? ",)" : ")");
+        for (std::size_t i = 0; i < all.size(); ++i) {
+          s += (i ? ", " : "") + std::to_string(all[i]);
+        }
+        return s + (all.size() == 1 ? ",)" : ")");
       };
-      throw Error(ErrorKind::kValue,
-                  name + " has shape " +
-                      join(array.ndim(), [&](auto i) { return array.shape(i); }) +
-                      ", allowed: " + join(shape.size(), [&](auto i) { return shape[i]; }));
+      refuse(" has shape " + join(elements->shape) + ", allowed: " + join(shape));
     }
-    return array.data();
+    keepers.push_back(std::move(elements->keeper));
+    return elements->data;
   }
 
   // (columns, final, faults)
   nb::tuple received(std::unique_ptr<Batch> batch) {
-    const std::vector<Column>& columns = pool_->plan().columns;
-    const std::size_t rows = batch->rows();
-    const auto arrays = [&](Columns& from, std::size_t extra) {
-      nb::list list;
-      for (std::size_t i = 0; i < columns.size(); ++i)
-        list.append(array_of(from.blocks[i], columns[i], rows));
-      if (extra) list.append(array_copy(batch->final_mask.data(), rows, {rows}, EP_BOOL));
-      return nb::tuple(list);
-    };
     nb::object finals = nb::none();
-    if (!batch->final_mask.empty()) finals = arrays(batch->finals(), 1);
-    nb::list faults;
-    for (const Fault& fault : batch->faults)
-      faults.append(nb::make_tuple(fault.env_id, fault.message));
-    nb::tuple result = nb::make_tuple(arrays(batch->columns, 0), finals, faults);
+    if (!batch->final_mask.empty()) {
+      const std::size_t rows = batch->rows();
+      const nb::object mask =
+          array_copy(batch->final_mask.data(), rows, std::vector{rows}, EP_BOOL);
+      finals = arrays_of(batch->finals(), rows) + nb::make_tuple(mask);
+    }
+    nb::object faults = nb::make_tuple();
+    if (!batch->faults.empty()) {
+      nb::list list;
+      for (const Fault& fault : batch->faults)
+        list.append(nb::make_tuple(fault.env_id, fault.message));
+      faults = nb::tuple(list);
+    }
+    const nb::object columns =
+        in_place_ ? kept_arrays(*batch) : arrays_of(batch->columns, batch->rows());
     pool_->recycle(std::move(batch));
-    return result;
+    return nb::make_tuple(columns, finals, faults);
+  }
+
+  // Takes the blocks.
+  nb::tuple arrays_of(Columns& from, std::size_t rows) const {
+    const std::vector<Column>& columns = pool_->plan().columns;
+    nb::object arrays = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(columns.size())));
+    if (!arrays) nb::raise_python_error();
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      nb::object array = array_of(from.blocks[i], columns[i], rows);
+      PyTuple_SetItem(arrays.ptr(), static_cast<Py_ssize_t>(i), array.release().ptr());
+    }
+    return nb::borrow<nb::tuple>(arrays);
+  }
+
+  // In place: always the same arrays, or views of their first rows. Nobody else can be here: there
+  // is one batch.
+  nb::tuple kept_arrays(Batch& batch) {
+    if (!kept_) kept_ = arrays_of(batch.columns, pool_->num_envs());
+    const auto all = nb::borrow<nb::tuple>(kept_);
+    if (batch.rows() == pool_->num_envs()) return all;
+    nb::list first;
+    for (nb::handle array : all) first.append(array[nb::slice(batch.rows())]);
+    return nb::tuple(first);
   }
 
   const ep_task& task_;
+  const bool in_place_;
   PoolPtr pool_;
+  nb::object kept_;  // in place: a tuple of arrays over the columns of the pool's one batch
 };
 
 void set_python_log_sink(nb::object sink) {
@@ -827,14 +861,15 @@ NB_MODULE(_native, m) {
                     std::int64_t, std::int64_t, std::int64_t, const std::string&, std::int64_t,
                     bool, const std::string&, std::int64_t, const nb::object&, const std::string&,
                     const std::vector<std::string>&, const std::string&, std::int64_t,
-                    std::optional<double>, std::optional<double>>(),
+                    std::optional<double>, std::optional<double>,
+                    const std::optional<std::vector<std::string>>&, bool>(),
            "plugin"_a, "task"_a, "options"_a, nb::kw_only(), "num_envs"_a, "batch_size"_a,
            "num_threads"_a = 0, "thread_affinity_offset"_a = -1, "autoreset"_a = "next_step",
            "max_episode_steps"_a = -1, "both_flags"_a = false, "reward_dtype"_a = "float64",
            "max_faults"_a = 1000, "transforms"_a = nb::dict(), "isolation"_a = "auto",
            "worker_command"_a = std::vector<std::string>(), "guest_library"_a = "",
            "envs_per_worker"_a = 1, "step_timeout"_a.none() = nb::none(),
-           "reset_timeout"_a.none() = nb::none())
+           "reset_timeout"_a.none() = nb::none(), "pool_columns"_a = nb::none(), "copy"_a = true)
       .def_prop_ro("spec", &PyPool::spec)
       .def_prop_ro("num_envs", [](const PyPool& p) { return p.pool().num_envs(); })
       .def_prop_ro("batch_size", [](const PyPool& p) { return p.pool().batch_size(); })

@@ -6,13 +6,12 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace nb = nanobind;
 
 namespace envpool::runtime {
 namespace {
-
-constexpr std::size_t kMostDims = 16;  // a field's 8, batch and agents, with room to spare
 
 int number_of(ep_dtype dtype) {
   switch (dtype) {
@@ -49,7 +48,7 @@ void import_numpy() {
   if (_import_array() < 0) nb::raise_python_error();
 }
 
-nb::object numpy_array(void* data, const std::vector<std::size_t>& shape, ep_dtype dtype,
+nb::object numpy_array(void* data, std::span<const std::size_t> shape, ep_dtype dtype,
                        nb::object owner) {
   std::array<npy_intp, kMostDims> dims;
   std::copy(shape.begin(), shape.end(), dims.begin());
@@ -61,6 +60,29 @@ nb::object numpy_array(void* data, const std::vector<std::size_t>& shape, ep_dty
   auto* as_array = reinterpret_cast<PyArrayObject*>(array);
   if (PyArray_SetBaseObject(as_array, owner.release().ptr()) < 0) nb::raise_python_error();
   return result;
+}
+
+std::optional<ArrayElements> elements_of(nb::handle given, ep_dtype dtype) {
+  if (!PyArray_Check(given.ptr())) return std::nullopt;
+  auto* array = reinterpret_cast<PyArrayObject*>(given.ptr());
+  nb::object keeper = nb::borrow(given);
+  const int number = number_of(dtype);
+  // By number: long and long long are two types of the same 64 bits, and the rest takes care of it.
+  if (PyArray_TYPE(array) != number || !PyArray_ISCARRAY_RO(array)) {
+    PyArray_Descr* descr = PyArray_DescrFromType(number);
+    if (!PyArray_CanCastTypeTo(PyArray_DESCR(array), descr, NPY_SAFE_CASTING)) {
+      Py_DECREF(descr);
+      return std::nullopt;
+    }
+    // Takes the descr over.
+    PyObject* converted = PyArray_FromArray(array, descr, NPY_ARRAY_CARRAY_RO);
+    if (!converted) nb::raise_python_error();
+    keeper = nb::steal(converted);
+    array = reinterpret_cast<PyArrayObject*>(converted);
+  }
+  return ArrayElements{PyArray_DATA(array),
+                       {PyArray_DIMS(array), static_cast<std::size_t>(PyArray_NDIM(array))},
+                       std::move(keeper)};
 }
 
 }  // namespace envpool::runtime

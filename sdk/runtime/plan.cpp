@@ -58,7 +58,27 @@ void apply(const Transforms& transforms, Spec& spec) {
   }
 }
 
+// 0: there is no such column.
+std::uint32_t bit_of(const std::string& name) {
+  const auto* found = std::find(kPoolColumns.begin(), kPoolColumns.end(), name);
+  return found == kPoolColumns.end() ? 0 : 1u << (found - kPoolColumns.begin());
+}
+
 }  // namespace
+
+std::uint32_t pool_columns_of(std::span<const std::string> names) {
+  std::uint32_t bits = 0;
+  for (const std::string& name : names) {
+    const std::uint32_t bit = bit_of(name);
+    if (bit == 0) {
+      std::string all;
+      for (const char* one : kPoolColumns) all += (all.empty() ? "" : ", ") + std::string(one);
+      throw Error(ErrorKind::kValue, "pool_columns: '" + name + "', allowed: " + all);
+    }
+    bits |= bit;
+  }
+  return bits;
+}
 
 Spec transformed(const ep_task& task, const Spec& spec, const Transforms& transforms) {
   Spec result = spec;
@@ -78,20 +98,7 @@ Plan::Plan(const ep_task& task_, const Host& host_, Spec spec, PlanSettings sett
   add_columns(source.obs, "obs", obs);
   add_columns(source.info, "info", info);
   add_columns(source.global, "global", global);
-  pool.env_id = add_pool_column("env_id", EP_INT32, false);
-  pool.elapsed_step = add_pool_column("elapsed_step", EP_INT32, false);
-  pool.reward = add_pool_column("reward", settings.float32_reward ? EP_FLOAT32 : EP_FLOAT64, true);
-  pool.raw_reward = add_pool_column("raw_reward", EP_FLOAT32, true);
-  pool.terminated = add_pool_column("terminated", EP_BOOL, true);
-  pool.truncated = add_pool_column("truncated", EP_BOOL, true);
-  pool.episode_return = add_pool_column("episode_return", EP_FLOAT64, true);
-  pool.fault = add_pool_column("fault", EP_BOOL, false);
-  if (agents > 1) {
-    pool.alive = add_pool_column("alive", EP_BOOL, true);
-    pool.episode_over = add_pool_column("episode_over", EP_BOOL, false);
-  }
-  pool.outcome = {pool.reward, pool.raw_reward, pool.terminated, pool.truncated};
-  if (pool.episode_over) pool.outcome.push_back(*pool.episode_over);
+  add_pool_columns();
   add_actions();
   find_lives();
   find_batch();
@@ -122,12 +129,35 @@ void Plan::add_columns(const std::vector<Field>& fields, const char* section,
   }
 }
 
-std::uint32_t Plan::add_pool_column(const char* name, ep_dtype dtype, bool per_agent) {
-  const bool axis = per_agent && agents > 1;
-  columns.push_back({"pool", name, dtype,
-                     axis ? std::vector<std::int64_t>{agents} : std::vector<std::int64_t>{},
-                     bytes_of(dtype) * (axis ? agents : 1)});
-  return static_cast<std::uint32_t>(columns.size() - 1);
+void Plan::add_pool_columns() {
+  const auto add = [&](const char* name, ep_dtype dtype, bool per_agent) {
+    if (!(settings.pool_columns & bit_of(name))) return std::optional<std::uint32_t>{};
+    const bool axis = per_agent && agents > 1;
+    columns.push_back({"pool", name, dtype,
+                       axis ? std::vector<std::int64_t>{agents} : std::vector<std::int64_t>{},
+                       bytes_of(dtype) * (axis ? agents : 1)});
+    return std::optional(static_cast<std::uint32_t>(columns.size() - 1));
+  };
+  pool.first = static_cast<std::uint32_t>(columns.size());
+  pool.env_id = add("env_id", EP_INT32, false);
+  pool.elapsed_step = add("elapsed_step", EP_INT32, false);
+  pool.reward = add("reward", settings.float32_reward ? EP_FLOAT32 : EP_FLOAT64, true);
+  pool.raw_reward = add("raw_reward", EP_FLOAT32, true);
+  pool.terminated = add("terminated", EP_BOOL, true);
+  pool.truncated = add("truncated", EP_BOOL, true);
+  pool.episode_return = add("episode_return", EP_FLOAT64, true);
+  pool.fault = add("fault", EP_BOOL, false);
+  pool.player_env_id = add("player_env_id", EP_INT32, true);
+  pool.terminated_int32 = add("terminated_int32", EP_INT32, true);
+  pool.time_limit = add("time_limit", EP_BOOL, true);
+  if (agents > 1) {
+    pool.alive = add("alive", EP_BOOL, true);
+    pool.episode_over = add("episode_over", EP_BOOL, false);
+  }
+  for (const auto& column : {pool.reward, pool.raw_reward, pool.terminated, pool.truncated,
+                             pool.terminated_int32, pool.time_limit, pool.episode_over}) {
+    if (column) pool.outcome.push_back(*column);
+  }
 }
 
 void Plan::add_actions() {

@@ -4,8 +4,10 @@
 
 #include <envpool/ext/batch.h>
 
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,14 +28,28 @@ struct Column {
   std::size_t row_bytes;
 };
 
-// Indices of the columns that the pool itself fills.
+// Indices of the columns that the pool itself fills, behind all fields, as far as they are wanted.
 struct PoolColumns {
-  std::uint32_t env_id, elapsed_step, reward, raw_reward, terminated, truncated, episode_return,
-      fault;
+  std::uint32_t first;  // of them
+  std::optional<std::uint32_t> env_id, elapsed_step, reward, raw_reward, terminated, truncated,
+      episode_return, fault;
   std::optional<std::uint32_t> alive, episode_over;  // multi-agent only
+  // The same once more, as EnvPool's info has it: an array is its holder's to change, so nobody
+  // gets one twice.
+  std::optional<std::uint32_t> player_env_id, terminated_int32, time_limit;
   // Those that belong to the step, also where the rest of the row shows the next episode already.
   std::vector<std::uint32_t> outcome;
 };
+
+// Their names. kUsualColumns: all but those that are there once more.
+inline constexpr std::array kPoolColumns{
+    "env_id",        "elapsed_step",     "reward",    "raw_reward", "terminated",
+    "truncated",     "episode_return",   "fault",     "alive",      "episode_over",
+    "player_env_id", "terminated_int32", "time_limit"};
+inline constexpr std::uint32_t kUsualColumns = (1u << 10) - 1;
+
+// The bits of these names. Throws Error(kValue) naming one that is none of them.
+std::uint32_t pool_columns_of(std::span<const std::string> names);
 
 // Where the values of one plugin field go.
 struct Target {
@@ -55,6 +71,8 @@ struct PlanSettings {
   bool both_flags =
       false;  // a natural end on the limit step is truncated too, as Gymnasium's TimeLimit has it
   bool float32_reward = false;
+  // Those of kPoolColumns that batches have, a bit each: what nobody looks at is not written.
+  std::uint32_t pool_columns = kUsualColumns;
   Transforms transforms;
 };
 
@@ -87,7 +105,7 @@ class Plan {
  private:
   void add_columns(const std::vector<Field>& fields, const char* section,
                    std::vector<Target>& targets);
-  std::uint32_t add_pool_column(const char* name, ep_dtype dtype, bool per_agent);
+  void add_pool_columns();
   void add_actions();
   void find_lives();
   void find_batch();

@@ -31,6 +31,11 @@ void check(const ep_task& task, const PoolSettings& settings) {
     refuse("batch_size=" + std::to_string(settings.batch_size) +
            ", allowed: 1 .. num_envs=" + std::to_string(settings.num_envs));
   }
+  if (settings.in_place && settings.batch_size < settings.num_envs) {
+    refuse("copy=False needs batch_size=num_envs, not batch_size=" +
+           std::to_string(settings.batch_size) +
+           " for num_envs=" + std::to_string(settings.num_envs));
+  }
   if (settings.num_threads < 0) {
     refuse("num_threads=" + std::to_string(settings.num_threads) +
            ", allowed: 0 (automatic) and more");
@@ -75,6 +80,7 @@ Pool::Pool(Plugin& plugin, const ep_task& task, std::vector<std::shared_ptr<cons
     : num_envs_(static_cast<std::uint32_t>(settings.num_envs)),
       batch_size_(static_cast<std::uint32_t>(settings.batch_size)),
       max_faults_(settings.max_faults),
+      in_place_(settings.in_place),
       host_(Host::make(plugin.host().assets())),
       plan_(task, host_, described(task, host_, options), settings.plan),
       born_(count_forks()),
@@ -267,8 +273,13 @@ Error Pool::timeout_error() const {
 
 std::unique_ptr<Batch> Pool::spare_batch(std::uint32_t rows) {
   if (spare_.empty()) {
+    if (in_place_ && batches_ > 0) {
+      throw Error(ErrorKind::kRuntime, std::string(plan_.task.id) +
+                                           ": copy=False has one batch of arrays, and it is still "
+                                           "in flight: receive it first");
+    }
     spare_.reserve(++batches_);  // room for the return of all
-    spare_.push_back(std::make_unique<Batch>(plan_));
+    spare_.push_back(std::make_unique<Batch>(plan_, in_place_));
   }
   spare_.back()->open(*store_, rows, plan_.settings.autoreset == Autoreset::kSameStep);
   std::unique_ptr<Batch> batch = std::move(spare_.back());

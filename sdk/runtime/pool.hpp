@@ -54,6 +54,9 @@ struct PoolSettings {
       -1;  // worker i on the (offset + i)th allowed CPU, -1: on any
   std::uint64_t max_faults = 1000;
   std::size_t memory_limit = 0;  // bytes of batches; 0: half of the machine's memory
+  // Synchronous only: every batch has the same memory, which the receiver may keep and the next one
+  // overwrites. So there is one at a time: recv before send.
+  bool in_place = false;
   Isolation isolation = Isolation::kAuto;
   ProcessSettings processes;
 };
@@ -192,6 +195,7 @@ class Pool {
 
   const std::uint32_t num_envs_, batch_size_;
   const std::uint64_t max_faults_;
+  const bool in_place_;
   Host& host_;
   const Plan plan_;
   const std::uint64_t born_;                                   // number of forks before us

@@ -214,7 +214,7 @@ void ProcessPool::show_crash(std::uint32_t env) {
     std::memcpy(row.at(plan_, column), ended.at(plan_, column), plan_.columns[column].row_bytes);
   };
   for (const std::uint32_t column : plan_.pool.outcome) copy(column);
-  copy(plan_.pool.fault);
+  if (plan_.pool.fault) copy(*plan_.pool.fault);
 }
 
 // Starts a worker in the place of a dead one. If that can't be, its jobs hear of it.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 namespace envpool::runtime {
@@ -12,6 +13,14 @@ namespace {
 // One thread writes it: no read-modify-write needed.
 void add(std::atomic<std::uint64_t>& counter, std::uint64_t more) {
   counter.store(counter.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+}
+
+Job step_into(Batch& batch, std::uint32_t row) {
+  Job job;
+  job.kind = Job::Kind::kStep;
+  job.batch = &batch;
+  job.row = row;
+  return job;
 }
 
 }  // namespace
@@ -34,37 +43,47 @@ Workspace::Workspace(const Plan& plan, std::uint32_t most_in_range)
 Team::Team(const Plan& plan, std::span<const std::shared_ptr<const Options>> options,
            std::uint32_t first, std::uint32_t size, const Actions& actions, OnFault on_fault)
     : plan_(plan),
+      options_(options),
       first_(first),
       actions_(actions),
       on_fault_(std::move(on_fault)),
       episodes_(size, plan.agents),
       ids_(size),
+      envs_(size),
       jobs_(size),
-      statuses_(plan.batch ? size : 0) {
-  for (std::uint32_t place = 0; place < size; ++place) {
-    ids_[place] = static_cast<std::int32_t>(first + place);
-    envs_.push_back(std::make_unique<Env>(
-        plan, first + place, options[options.size() == 1 ? 0 : place], episodes_, place));
-  }
+      statuses_(plan.batch ? size : 0),
+      order_(plan.batch ? 0 : size) {
+  std::iota(ids_.begin(), ids_.end(), static_cast<std::int32_t>(first));
+  std::iota(order_.begin(), order_.end(), 0u);
+}
+
+bool Team::create(std::uint32_t place) {
+  envs_[place] = std::make_unique<Env>(
+      plan_, first_ + place, options_[options_.size() == 1 ? 0 : place], episodes_, place);
+  return envs_[place]->create();
 }
 
 bool Team::any_over() const { return std::ranges::find(episodes_.over, 1) != episodes_.over.end(); }
 
-void Team::step_each(std::uint32_t begin, std::uint32_t end, Batch& batch, Workspace& work,
-                     const std::atomic<bool>& stop) {
-  for (std::uint32_t place = begin; place < end; ++place) {
-    // Acquire: pairs with the release of who stops us. What is in flight then is dropped.
-    if (stop.load(std::memory_order_acquire)) return;
-    set_step(place, batch);
-    play(place, work);
-    deliver(place, work);
+void Team::order(std::uint32_t begin, std::uint32_t end) {
+  std::uint32_t at = begin;
+  for (const bool over : {true, false}) {
+    for (std::uint32_t place = begin; place < end; ++place) {
+      if ((episodes_.over[place] != 0) == over) order_[at++] = place;
+    }
   }
 }
 
-void Team::set_step(std::uint32_t place, Batch& batch) {
-  jobs_[place].kind = Job::Kind::kStep;
-  jobs_[place].batch = &batch;
-  jobs_[place].row = place;
+void Team::step_each(std::uint32_t begin, std::uint32_t end, Batch& batch, Workspace& work,
+                     const std::atomic<bool>& stop) {
+  for (std::uint32_t at = begin; at < end; ++at) {
+    // Acquire: pairs with the release of who stops us. What is in flight then is dropped.
+    if (stop.load(std::memory_order_acquire)) return;
+    const std::uint32_t place = order_[at];
+    const Job job = step_into(batch, place);
+    play(place, job, work);
+    deliver(place, job, work);
+  }
 }
 
 // The same by the plugin's step_many. Nothing is done env by env but for those that begin anew, end
@@ -74,6 +93,7 @@ void Team::step_range(std::uint32_t begin, std::uint32_t end, Batch& batch, Work
   for (std::uint32_t place = begin; place < end; ++place) {
     if (episodes_.over[place]) {
       work.late[late++] = place;
+      envs_[place]->prefetch();
     } else {
       work.handles[count] = episodes_.handle[place];
       work.stepping[count++] = place;
@@ -109,10 +129,9 @@ void Team::step_range(std::uint32_t begin, std::uint32_t end, Batch& batch, Work
   add(work.steps, count);
   for (std::uint32_t i = 0; i < late; ++i) {
     const std::uint32_t place = work.late[i];
-    set_step(place, batch);
     work.has_ended = false;
     envs_[place]->reset(std::nullopt, nullptr, work.scratch);
-    deliver(place, work);
+    deliver(place, step_into(batch, place), work);
   }
   const bool same_step = plan_.settings.autoreset == Autoreset::kSameStep;
   std::uint32_t ended = 0;
@@ -122,10 +141,9 @@ void Team::step_range(std::uint32_t begin, std::uint32_t end, Batch& batch, Work
     if (!episodes_.over[place]) continue;
     ++ended;
     if (!same_step && !envs_[place]->fault()) continue;
-    set_step(place, batch);
     work.has_ended = false;
     if (same_step) end_episode(*envs_[place], work);
-    deliver(place, work);
+    deliver(place, step_into(batch, place), work);
   }
   add(work.episodes, ended);
 }
@@ -154,18 +172,29 @@ void Team::write_range(std::uint32_t begin, std::uint32_t end, Batch& batch) {
   }
   for (std::size_t i = 0; i < count; ++i) over[i] = terminated[i] | truncated[i];
 
-  const auto column = [&]<class T>(std::uint32_t index, T) {
-    return reinterpret_cast<T*>(batch.columns.data[index]) + begin;
+  using Index = std::optional<std::uint32_t>;  // nothing: nobody wants the column
+  const auto column = [&]<class T>(const Index& index, T) {
+    return reinterpret_cast<T*>(batch.columns.data[*index]) + begin;
+  };
+  const auto copy = [&]<class T>(const Index& index, const T* from) {
+    if (index) std::memcpy(column(index, T{}), from, count * sizeof(T));
   };
   const PoolColumns& to = plan_.pool;
-  std::memcpy(column(to.env_id, std::uint32_t{}), ids_.data() + begin,
-              count * sizeof(std::int32_t));
-  std::memcpy(column(to.elapsed_step, std::int32_t{}), elapsed, count * sizeof *elapsed);
-  std::memcpy(column(to.terminated, std::uint8_t{}), terminated, count);
-  std::memcpy(column(to.truncated, std::uint8_t{}), truncated, count);
-  std::memcpy(column(to.episode_return, double{}), returned, count * sizeof *returned);
-  std::memset(column(to.fault, std::uint8_t{}), 0, count);
-  const auto write_rewards = [&]<class T>(T* __restrict out, bool clip) {
+  copy(to.env_id, ids_.data() + begin);
+  copy(to.player_env_id, ids_.data() + begin);
+  copy(to.elapsed_step, elapsed);
+  copy(to.terminated, terminated);
+  copy(to.truncated, truncated);
+  copy(to.time_limit, truncated);
+  copy(to.episode_return, returned);
+  if (to.fault) std::memset(column(to.fault, std::uint8_t{}), 0, count);
+  if (to.terminated_int32) {
+    std::int32_t* __restrict out = column(to.terminated_int32, std::int32_t{});
+    for (std::size_t i = 0; i < count; ++i) out[i] = terminated[i];
+  }
+  const auto write_rewards = [&]<class T>(const Index& index, T, bool clip) {
+    if (!index) return;
+    T* __restrict out = column(index, T{});
     if (clip) {
       for (std::size_t i = 0; i < count; ++i) {
         out[i] = static_cast<T>((reward[i] > 0) - (reward[i] < 0));
@@ -174,17 +203,16 @@ void Team::write_range(std::uint32_t begin, std::uint32_t end, Batch& batch) {
       for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<T>(reward[i]);
     }
   };
-  write_rewards(column(to.raw_reward, float{}), false);
+  write_rewards(to.raw_reward, float{}, false);
   if (settings.float32_reward) {
-    write_rewards(column(to.reward, float{}), settings.transforms.reward_clip);
+    write_rewards(to.reward, float{}, settings.transforms.reward_clip);
   } else {
-    write_rewards(column(to.reward, double{}), settings.transforms.reward_clip);
+    write_rewards(to.reward, double{}, settings.transforms.reward_clip);
   }
 }
 
-void Team::play(std::uint32_t place, Workspace& work) {
+void Team::play(std::uint32_t place, const Job& job, Workspace& work) {
   Env& env = *envs_[place];
-  const Job& job = jobs_[place];
   work.has_ended = false;
   if (job.kind == Job::Kind::kReset) return env.reset(job.seed, job.at_reset.get(), work.scratch);
   if (env.over()) return env.reset(std::nullopt, nullptr, work.scratch);
@@ -205,9 +233,8 @@ void Team::end_episode(Env& env, Workspace& work) {
 }
 
 // Writes the row, and notes what its receiver must hear of.
-void Team::deliver(std::uint32_t place, Workspace& work) {
+void Team::deliver(std::uint32_t place, const Job& job, Workspace& work) {
   Env& env = *envs_[place];
-  const Job& job = jobs_[place];
   const Row row = job.batch->row(job.row);
   const bool was_over = env.over();
   env.write(row, work.scratch);
@@ -228,7 +255,7 @@ void Team::deliver(std::uint32_t place, Workspace& work) {
     const Row final_row = job.batch->final_row(job.row);
     for (std::uint32_t column = 0; column < plan_.columns.size(); ++column) copy(final_row, column);
     if (!work.ended_fault.empty()) {
-      copy(row, plan_.pool.fault);
+      if (plan_.pool.fault) copy(row, *plan_.pool.fault);
       note(work.ended_fault);
     }
   }

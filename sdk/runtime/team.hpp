@@ -55,8 +55,9 @@ class Team {
  public:
   using OnFault = std::function<void(const std::string& message)>;
 
-  // options: one for all, or one for each env. actions: of all envs of the pool, read at
-  // first + place. on_fault: called by whoever runs the env, for each fault that a row tells of.
+  // options: one for all, or one for each env; they outlive us. actions: of all envs of the pool,
+  // read at first + place. on_fault: called by whoever runs the env, for each fault that a row
+  // tells of.
   Team(const Plan& plan, std::span<const std::shared_ptr<const Options>> options,
        std::uint32_t first, std::uint32_t size, const Actions& actions, OnFault on_fault);
 
@@ -66,24 +67,38 @@ class Team {
   Job& job(std::uint32_t place) { return jobs_[place]; }
   const Job& job(std::uint32_t place) const { return jobs_[place]; }
   bool any_over() const;
+
+  // Makes an env, before anything else is done with it. False: it failed, and its message says why.
+  // Its memory, of the runtime and of the plugin, is first touched here: so a system with several
+  // memories takes it from that of the CPU we are on.
+  bool create(std::uint32_t place);
+  // Ends the plugin's part of it, if it was made; what is known of it stays.
+  void destroy(std::uint32_t place) noexcept {
+    if (envs_[place]) envs_[place]->destroy();
+  }
   void destroy() noexcept { envs_.clear(); }
 
-  // Does the job's step or reset.
-  void play(std::uint32_t place, Workspace& work);
+  // Does a step or reset.
+  void play(std::uint32_t place, const Job& job, Workspace& work);
   // Then writes its row, and notes what the row's receiver must hear of.
-  void deliver(std::uint32_t place, Workspace& work);
-  // A step of envs begin .. end-1, whose rows are their places: one after the other.
+  void deliver(std::uint32_t place, const Job& job, Workspace& work);
+  // For the next step_each of all envs begin .. end-1, in one call or several: those that begin
+  // anew come first. A reset may cost as much as many steps, and what costs most must not be what
+  // everybody waits for in the end.
+  void order(std::uint32_t begin, std::uint32_t end);
+  // A step of envs, whose rows are their places, one after the other: those that order() put at
+  // begin .. end-1.
   void step_each(std::uint32_t begin, std::uint32_t end, Batch& batch, Workspace& work,
                  const std::atomic<bool>& stop);
   // The same by the plugin's step_many (Plan::batch). At most Workspace's most_in_range.
   void step_range(std::uint32_t begin, std::uint32_t end, Batch& batch, Workspace& work);
 
  private:
-  void set_step(std::uint32_t place, Batch& batch);
   void end_episode(Env& env, Workspace& work);
   void write_range(std::uint32_t begin, std::uint32_t end, Batch& batch);
 
   const Plan& plan_;
+  const std::span<const std::shared_ptr<const Options>> options_;
   const std::uint32_t first_;
   const Actions& actions_;
   const OnFault on_fault_;
@@ -91,7 +106,8 @@ class Team {
   std::vector<std::int32_t> ids_;  // to users
   std::vector<std::unique_ptr<Env>> envs_;
   std::vector<Job> jobs_;
-  std::vector<ep_status> statuses_;  // of a step by Plan::batch
+  std::vector<ep_status> statuses_;   // of a step by Plan::batch
+  std::vector<std::uint32_t> order_;  // of places, for step_each
 };
 
 }  // namespace envpool::runtime

@@ -168,12 +168,13 @@ void ThreadPool::create_envs(const Interrupt& interrupt) {
     if (free_) call.runner = spare_runner();
   }
   work_.notify();
-  for (;;) {
+  for (auto now = Clock::now();;) {
     const std::uint64_t key = done_.key();
     // Acquire: the envs made.
     if (outstanding_.load(std::memory_order_acquire) == 0) break;
-    if (!call.runner || !run_some(*call.runner)) {
-      done_.wait(key, Clock::now() + kInterruptEvery, spin_caller_);
+    if (!call.runner || !run_some(*call.runner, now)) {
+      done_.wait(key, now + kInterruptEvery, spin_caller_);
+      now = Clock::now();
     }
     if (interrupt) interrupt();
   }
@@ -244,6 +245,7 @@ void ThreadPool::send(std::span<const ActionRows> actions, EnvIds env_ids) {
       in_flight_ = num_envs_;
       sweep_batch_ = queue_.back().get();
       for (Segment& segment : segments_) {
+        if (!plan_.batch) team_.order(segment.begin, segment.end);
         // Release: who claims sees the batch, the actions and what earlier runners did to the envs.
         segment.next.store(segment.begin, std::memory_order_release);
       }
@@ -313,8 +315,10 @@ void ThreadPool::prepare(std::span<const std::uint32_t> ids, Job::Kind kind) {
   const auto count = static_cast<std::uint32_t>(ids.size());
   Batch* batch = nullptr;
   if (synchronous() && count > 0) {
-    queue_.push_back(spare_batch(count));
-    batch = queue_.back().get();
+    auto opened = spare_batch(count);
+    batch = opened.get();
+    batch->envs.assign(ids.begin(), ids.end());
+    queue_.push_back(std::move(opened));
   } else if (!synchronous()) {
     reserve_rows(unclaimed_ + count);
     unclaimed_ += count;
@@ -332,7 +336,10 @@ void ThreadPool::prepare(std::span<const std::uint32_t> ids, Job::Kind kind) {
 void ThreadPool::reserve_rows(std::uint32_t rows) {
   std::uint64_t have = std::uint64_t{batch_size_} * reserved_.size();
   if (open_) have += batch_size_ - open_->claimed;
-  for (; have < rows; have += batch_size_) reserved_.push_back(spare_batch(batch_size_));
+  for (; have < rows; have += batch_size_) {
+    reserved_.push_back(spare_batch(batch_size_));
+    reserved_.back()->envs.reserve(batch_size_);
+  }
 }
 
 void ThreadPool::enqueue(std::span<const std::uint32_t> ids) {
@@ -343,7 +350,8 @@ void ThreadPool::enqueue(std::span<const std::uint32_t> ids) {
 }
 
 // Asynchronous: the next row of the open batch. True if no other env in flight is without a row.
-bool ThreadPool::claim_row(Job& job) {
+bool ThreadPool::claim_row(std::uint32_t id) {
+  Job& job = team_.job(id);
   const std::lock_guard lock(mutex_);
   if (!open_) {
     queue_.push_back(std::move(reserved_.back()));
@@ -352,6 +360,7 @@ bool ThreadPool::claim_row(Job& job) {
   }
   job.batch = open_;
   job.row = open_->claimed++;
+  open_->envs.push_back(id);  // there is room: see reserve_rows
   if (open_->claimed == batch_size_) open_ = nullptr;
   return --unclaimed_ == 0;
 }
@@ -384,8 +393,7 @@ std::unique_ptr<Batch> ThreadPool::recv(std::optional<std::chrono::nanoseconds> 
       if (helps && !call.runner) call.runner = spare_runner();
     }
     const auto start = now;
-    const bool ran = call.runner && run_some(*call.runner);
-    now = Clock::now();
+    const bool ran = call.runner && run_some(*call.runner, now);
     // Costlier than send took it for, so perhaps no worker is awake.
     const bool costly = now - start > std::chrono::nanoseconds(kChunkNanoseconds);
     if (ran && costly && work_waits()) work_.notify();
@@ -428,13 +436,7 @@ void ThreadPool::arrive(Batch& batch) {
     in_flight_ = 0;
     return;
   }
-  const std::byte* ids = batch.columns.data[plan_.pool.env_id];
-  for (std::uint32_t row = 0; row < batch.rows(); ++row) {
-    std::int32_t id;
-    std::memcpy(&id, ids + row * sizeof id, sizeof id);
-    const auto env = static_cast<std::uint32_t>(id);
-    place_[env] = place_of(env);
-  }
+  for (const std::uint32_t env : batch.envs) place_[env] = place_of(env);
   in_flight_ -= batch.rows();
 }
 

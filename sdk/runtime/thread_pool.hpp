@@ -77,6 +77,10 @@ class ThreadPool final : public Pool {
     std::uint32_t begin = 0, end = 0;
   };
 
+  struct Range {
+    std::uint32_t begin = 0, end = 0;
+  };
+
   class Call : public Pool::Call {
    public:
     explicit Call(ThreadPool& pool) : Pool::Call(pool) {}
@@ -99,18 +103,20 @@ class ThreadPool final : public Pool {
   bool begins_anew(std::uint32_t id) const;
   bool work_waits() const;
   std::uint32_t take(Runner& runner);
-  bool run_some(Runner& runner);
+  bool run_some(Runner& runner, Clock::time_point& now);
   std::uint32_t chunk_size(std::uint64_t waiting) const;
   void run(std::span<const std::uint32_t> ids, Runner& runner);
   void create_or_visit(std::uint32_t id, Runner& runner);
   void drop_visits(Runner& runner);
   void drop_visit(std::uint32_t id);
   void finish_visit();
-  bool sweep_some(Runner& runner);
-  bool sweep_some(Segment& segment, Runner& runner);
+  std::uint32_t worth_a_claim() const;
+  std::uint32_t sweep_some(Runner& runner);
+  Range claim(Segment& segment);
+  bool claim_whole(Segment& segment, Range& range);
   void sweep_range(std::uint32_t begin, std::uint32_t end, Batch& batch, Runner& runner);
   void measure(std::chrono::nanoseconds spent, std::uint32_t count);
-  bool claim_row(Job& job);
+  bool claim_row(std::uint32_t id);
 
   // By users' threads, under mutex_.
   void start_worker();

@@ -22,15 +22,21 @@ void ThreadPool::work(std::uint32_t index, Runner& runner) {
     const auto at = static_cast<std::size_t>(affinity_offset_) + index;
     if (!cpus.empty()) bind_to_cpu(cpus[at % cpus.size()]);
   }
-  for (;;) {
+  // The last one stands in for a caller who must not work (start_all_workers): one that may work
+  // again spins himself.
+  const bool stand_in = caller_works_ && index + 1 == threads_;
+  const auto spin = stand_in ? std::chrono::nanoseconds(0) : spin_worker_;
+  for (auto now = Clock::now();;) {
     const std::uint64_t key = work_.key();
     // Acquire: pairs with close().
     if (stopping_.load(std::memory_order_acquire)) break;
-    if (!run_some(runner)) work_.wait(key, kForever, spin_worker_);
+    if (run_some(runner, now)) continue;
+    work_.wait(key, kForever, spin);
+    now = Clock::now();
   }
   drop_visits(runner);
   if (!free_) {
-    for (std::uint32_t i = index; i < team_.size(); i += threads_) team_.env(i).destroy();
+    for (std::uint32_t i = index; i < team_.size(); i += threads_) team_.destroy(i);
   }
   const std::lock_guard lock(mutex_);
   --running_;
@@ -84,18 +90,22 @@ std::uint32_t ThreadPool::take(Runner& runner) {
   return 0;
 }
 
-bool ThreadPool::run_some(Runner& runner) {
-  if (sweep_some(runner)) return true;
-  const std::uint32_t count = take(runner);
-  if (count == 0) return false;
-  const auto ids = std::span(runner.chunk).first(count);
-  // Resets are often slow: the rows of the others need not wait for them.
-  if (!synchronous()) {
-    std::partition(ids.begin(), ids.end(), [&](std::uint32_t id) { return !begins_anew(id); });
+// Runs a chunk, if there is one. `now` is the present time, before and after: a look at the clock
+// costs as much as a small env.
+bool ThreadPool::run_some(Runner& runner, Clock::time_point& now) {
+  std::uint32_t count = sweep_some(runner);
+  if (count == 0) {
+    count = take(runner);
+    if (count == 0) return false;
+    const auto ids = std::span(runner.chunk).first(count);
+    // Resets are often slow: the rows of the others need not wait for them.
+    if (!synchronous()) {
+      std::partition(ids.begin(), ids.end(), [&](std::uint32_t id) { return !begins_anew(id); });
+    }
+    run(ids, runner);
   }
-  const auto start = Clock::now();
-  run(ids, runner);
-  measure(Clock::now() - start, count);
+  const auto start = std::exchange(now, Clock::now());
+  measure(now - start, count);
   return true;
 }
 
@@ -106,13 +116,16 @@ void ThreadPool::measure(std::chrono::nanoseconds spent, std::uint32_t count) {
   cost_.store(before - before / 8 + now / 8, std::memory_order_relaxed);
 }
 
+std::uint32_t ThreadPool::worth_a_claim() const {
+  const std::uint32_t cost = std::max(cost_.load(std::memory_order_relaxed), 1u);
+  return std::min(kChunkNanoseconds / cost + 1, kMostChunk);
+}
+
 // As many as are worth a hand-over, but so that others find some to take over.
 std::uint32_t ThreadPool::chunk_size(std::uint64_t waiting) const {
-  const std::uint64_t worth =
-      kChunkNanoseconds / std::max(cost_.load(std::memory_order_relaxed), 1u) + 1;
+  const std::uint64_t worth = worth_a_claim();
   const bool others = free_ && threads_ > 1 && worth < waiting;
-  return static_cast<std::uint32_t>(
-      std::min({worth, others ? waiting / 2 + 1 : worth, std::uint64_t{kMostChunk}}));
+  return static_cast<std::uint32_t>(others ? std::min(worth, waiting / 2 + 1) : worth);
 }
 
 void ThreadPool::run(std::span<const std::uint32_t> ids, Runner& runner) {
@@ -129,18 +142,18 @@ void ThreadPool::run(std::span<const std::uint32_t> ids, Runner& runner) {
       drop_visit(id);
       continue;
     }
-    Job& job = team_.job(id);
+    const Job& job = team_.job(id);
     if (job.kind == Job::Kind::kCreate || job.kind == Job::Kind::kVisit) {
       create_or_visit(id, runner);
       continue;
     }
     bool last = false;
     try {
-      team_.play(id, runner.work);
-      if (!synchronous()) last = claim_row(job);
+      team_.play(id, job, runner.work);
+      if (!synchronous()) last = claim_row(id);
       if (job.batch != batch) finish();
       batch = job.batch;
-      team_.deliver(id, runner.work);
+      team_.deliver(id, job, runner.work);
     } catch (const std::exception& error) {  // our own: no memory
       fail(std::string(plan_.task.id) + ": " + error.what());
       continue;
@@ -157,7 +170,7 @@ void ThreadPool::create_or_visit(std::uint32_t id, Runner& runner) {
   try {
     if (team_.job(id).kind == Job::Kind::kVisit) {
       (*visitor_)(id, team_.env(id), runner.work.scratch);
-    } else if (!team_.env(id).create()) {
+    } else if (!team_.create(id)) {
       throw Error(ErrorKind::kEnv, team_.env(id).message());
     }
   } catch (...) {
@@ -167,35 +180,55 @@ void ThreadPool::create_or_visit(std::uint32_t id, Runner& runner) {
   finish_visit();
 }
 
-// Claims a range of the sweep, if there is one: of its own segment, else of another.
-bool ThreadPool::sweep_some(Runner& runner) {
+// Claims and runs a range of the sweep, if there is one: of its own segment, else of another.
+// Returns how many envs it had.
+std::uint32_t ThreadPool::sweep_some(Runner& runner) {
   for (std::uint32_t i = 0; i < threads_; ++i) {
-    if (sweep_some(segments_[(runner.home + i) % threads_], runner)) return true;
+    std::uint32_t at = (runner.home + i) % threads_;
+    Range range = claim(segments_[at]);
+    if (range.begin == range.end) continue;
+    // Few small envs are one range, however many threads there are.
+    while (++at < threads_ && claim_whole(segments_[at], range)) {
+    }
+    Batch& batch = *sweep_batch_;
+    try {
+      sweep_range(range.begin, range.end, batch, runner);
+    } catch (const std::exception& error) {  // our own: no memory
+      fail(std::string(plan_.task.id) + ": " + error.what());
+    }
+    const std::uint32_t count = range.end - range.begin;
+    if (batch.finish(count)) done_.notify();
+    return count;
   }
-  return false;
+  return 0;
 }
 
-bool ThreadPool::sweep_some(Segment& segment, Runner& runner) {
+// Takes what is worth a claim off a segment; an empty range if nothing is left.
+ThreadPool::Range ThreadPool::claim(Segment& segment) {
   // Relaxed: a guess, which the claim puts right.
   const std::uint32_t seen = segment.next.load(std::memory_order_relaxed);
-  if (seen >= segment.end) return false;
+  if (seen >= segment.end) return {};
   std::uint32_t most = chunk_size(segment.end - seen);
   // Whole cache lines of bytes, so that neighbours don't write to the same one.
   if (most > kCacheLine) most -= most % kCacheLine;
   // Acquire: pairs with the release in send(); the claims between go on with it. Whoever claims
   // late gets a range of the next sweep, or nothing.
   const std::uint32_t begin = segment.next.fetch_add(most, std::memory_order_acquire);
-  if (begin >= segment.end) return false;
-  const std::uint32_t end = std::min(begin + most, segment.end);
-  Batch& batch = *sweep_batch_;
-  const auto start = Clock::now();
-  try {
-    sweep_range(begin, end, batch, runner);
-  } catch (const std::exception& error) {  // our own: no memory
-    fail(std::string(plan_.task.id) + ": " + error.what());
+  if (begin >= segment.end) return {};
+  return {begin, std::min(begin + most, segment.end)};
+}
+
+// Appends a segment that nobody began, if it follows and all is still no more than is worth a
+// claim.
+bool ThreadPool::claim_whole(Segment& segment, Range& range) {
+  if (segment.begin != range.end || segment.end - range.begin > worth_a_claim()) return false;
+  std::uint32_t first = segment.begin;
+  // Acquire: as in claim(). It is of the same sweep, which can't end before the range is run.
+  if (!segment.next.compare_exchange_strong(first, segment.end, std::memory_order_acquire,
+                                            std::memory_order_relaxed)) {
+    return false;
   }
-  measure(Clock::now() - start, end - begin);
-  if (batch.finish(end - begin)) done_.notify();
+  range.end = segment.end;
   return true;
 }
 

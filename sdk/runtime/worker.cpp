@@ -152,8 +152,9 @@ Worker::Worker(std::shared_ptr<Arena> arena, const Orders& orders, std::uint32_t
 bool Worker::create() {
   begin(Work::kCreate);
   for (std::uint32_t place = 0; place < team_->size(); ++place) {
+    const bool made = team_->create(place);
     Env& env = team_->env(place);
-    if (!env.create()) {
+    if (!made) {
       put_text(layout_.text(base(), first_, 0), env.message());
       mailbox_.failed.store(1, std::memory_order_release);  // the text with it
       return false;
@@ -282,8 +283,8 @@ void Worker::play(std::uint32_t place) {
   batch.begin(asked.row + 1);
   job.batch = &batch;
   job.row = asked.row;
-  team_->play(place, work_);
-  team_->deliver(place, work_);
+  team_->play(place, job, work_);
+  team_->deliver(place, job, work_);
   publish_figures();
   finish(place, batch, job.row);
 }

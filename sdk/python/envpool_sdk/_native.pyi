@@ -136,6 +136,8 @@ class Pool:
         envs_per_worker: int = 1,
         step_timeout: float | None = None,  # seconds; worker processes only
         reset_timeout: float | None = None,
+        pool_columns: Sequence[str] | None = None,  # which of the "pool" columns batches have; None: the first ten
+        copy: bool = True,  # False, only if synchronous: every batch is the same arrays, which the next one overwrites
     ) -> None:
         """Makes the envs, in parallel. Raises ValueError, EnvError (an env could not be made: names it and why)."""
     spec: SpecDict  # after transforms
@@ -149,15 +151,18 @@ class Pool:
     a field with lengths is followed by (section + "_length", name): uint32, per agent if per_agent) and "pool":
     "env_id" int32[n], "elapsed_step" int32[n], "reward" [n] or [n, agents] (after reward_clip), "raw_reward" float32
     likewise (before), "terminated", "truncated" bool likewise, "episode_return" float64 likewise (raw, summed since reset),
-    "fault" bool[n], and for max_agents > 1 "alive" bool[n, agents], "episode_over" bool[n].
+    "fault" bool[n], and for max_agents > 1 "alive" bool[n, agents], "episode_over" bool[n]. Only if asked for: once more, so
+    that who changes one array doesn't change the other, "player_env_id" int32 as env_id but one an agent, "terminated_int32"
+    int32 and "time_limit" bool as terminated and truncated.
     Discrete fields of rank 0 are [n]; per-agent fields [n, max_agents, ...]."""
     retained_bytes: int  # memory of batches that is out, held by arrays or free for the next batch
     pending: int  # envs sent and not yet received
     statistics: dict[str, int]  # "steps", "episodes", "faults"
 
     def send(self, actions: Sequence[npt.NDArray[Any]], env_ids: npt.NDArray[np.int32] | None = None) -> None:
-        """Steps these envs (None: all, in order). One C-contiguous array of exact dtype and shape [len(env_ids), ...] per action
-        field; a field with lengths is followed by uint32 lengths. All is checked before anything is enqueued:
+        """Steps these envs (None: all, in order). One array of shape [len(env_ids), ...] per action field, of its dtype or one
+        that NumPy casts to it safely; a field with lengths is followed by uint32 lengths. All is checked before anything is
+        enqueued: RuntimeError: copy=False and a batch is in flight;
         ValueError naming the field and what is wrong (shape, dtype, discrete value out of range), ids out of range, given
         twice or in flight; RuntimeError: never reset, or ended (autoreset disabled). Copies; the arrays may change
         afterwards."""
@@ -170,7 +175,7 @@ class Pool:
         """Enqueues resets; recv gives their rows. A first reset without seeds takes entropy."""
     def recv(
         self, timeout: float = -1.0
-    ) -> tuple[tuple[npt.NDArray[Any], ...], tuple[npt.NDArray[Any], ...] | None, list[tuple[int, str]]]:
+    ) -> tuple[tuple[npt.NDArray[Any], ...], tuple[npt.NDArray[Any], ...] | None, tuple[tuple[int, str], ...]]:
         """The next batch: (columns, final, faults). Synchronous: the rows of the oldest send, in its order. Asynchronous:
         batch_size rows in order of completion, or fewer if no more are in flight. timeout in seconds, negative: none.
 
@@ -182,7 +187,7 @@ class Pool:
         EnvError, ClosedError. Ctrl-C raises KeyboardInterrupt and loses nothing."""
     def step(
         self, actions: Sequence[npt.NDArray[Any]], env_ids: npt.NDArray[np.int32] | None = None
-    ) -> tuple[tuple[npt.NDArray[Any], ...], tuple[npt.NDArray[Any], ...] | None, list[tuple[int, str]]]:
+    ) -> tuple[tuple[npt.NDArray[Any], ...], tuple[npt.NDArray[Any], ...] | None, tuple[tuple[int, str], ...]]:
         """send, then recv."""
     def observe(self, env_ids: npt.NDArray[np.int32]) -> tuple[npt.NDArray[Any], ...]:
         """The last row of each env again, without stepping (columns as in recv). Refused for envs in flight. For

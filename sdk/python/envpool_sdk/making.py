@@ -162,6 +162,8 @@ class Setup:
         both_flags: bool,
         reward_dtype: str,
         max_faults: int = 1000,
+        pool_columns: Sequence[str],
+        copy: bool = True,
         workers: Workers = DEFAULT,
     ) -> Pool:
         """Makes the envs. The owner's close() is called at the interpreter's exit.
@@ -169,6 +171,8 @@ class Setup:
         Args:
             max_episode_steps: None: the task's own; -1: no limit.
             workers: threads or processes.
+            pool_columns: which of the pool's own columns batches have.
+            copy: False: all batches are the same arrays.
 
         Raises:
             ValueError: an argument out of its range, or the value of an option; EnvError: an env can't be made.
@@ -195,6 +199,8 @@ class Setup:
             envs_per_worker=integer(self.id, "envs_per_worker", workers.envs_per_worker, 1, MOST_ENVS),
             **workers.arguments(self.id, self.manifest),
             transforms=self.transforms,
+            pool_columns=pool_columns,
+            copy=boolean(self.id, "copy", copy),
         )
         _owners.add(owner)
         return pool
@@ -292,6 +298,13 @@ def integer(task_id: str, name: str, value: Any, least: int, most: float = math.
     return number
 
 
+def boolean(task_id: str, name: str, value: Any) -> bool:
+    """The value, if it is a bool; else ValueError."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{task_id}: {name}={value!r} must be a bool")
+    return bool(value)
+
+
 def autoreset(task_id: str, mode: AutoresetMode | str) -> AutoresetMode:
     """The mode itself, or by its value ("NextStep") or its name ("next_step"); else ValueError."""
     if isinstance(mode, AutoresetMode):
@@ -336,6 +349,11 @@ def pool_columns(pool: Pool) -> dict[str, int]:
 def shows_raw_reward(setup: Setup, spec: SpecDict) -> bool:
     """Whether Gymnasium's faces put the unclipped reward into the info: it is clipped, and no info field has its name."""
     return bool(setup.transforms.get("reward_clip")) and all(field["name"] != "reward" for field in spec["info"])
+
+
+def gymnasium_columns(setup: Setup) -> list[str]:
+    """Those of the pool's own columns that Gymnasium's faces look at."""
+    return ["reward", "terminated", "truncated", *(["raw_reward"] if setup.transforms.get("reward_clip") else [])]
 
 
 def single_agent(task_id: str, spec: SpecDict) -> None:
@@ -402,19 +420,28 @@ def seeds_of(
     ]
 
 
-def send_resets(
-    pool: Pool, env_ids: npt.NDArray[np.int32], seeds: Sequence[int | None], options: Mapping[str, Any]
-) -> int:
-    """Enqueues resets of these envs, seeded or not. Returns in how many batches their rows come (synchronous pools)."""
+def resets(
+    env_ids: npt.NDArray[np.int32], seeds: Sequence[int | None]
+) -> list[tuple[npt.NDArray[np.int32], npt.NDArray[np.uint64] | None]]:
+    """The resets that give each of these envs its seed, or none: env ids and their seeds, as Pool.reset() takes them."""
     seeded = np.array([seed is not None for seed in seeds], np.bool_)
     numbers = np.array([seed for seed in seeds if seed is not None], np.uint64)
-    parts = [(env_ids[seeded], numbers), (env_ids[~seeded], None)]
-    sent = 0
+    return [(ids, one) for ids, one in ((env_ids[seeded], numbers), (env_ids[~seeded], None)) if len(ids)]
+
+
+def reset_now(
+    pool: Pool, env_ids: npt.NDArray[np.int32], seeds: Sequence[int | None], options: Mapping[str, Any]
+) -> tuple[tuple[npt.NDArray[Any], ...] | None, tuple[tuple[int, str], ...]]:
+    """Resets these envs of a synchronous pool in which none is in flight. Returns the columns, or None if they came in
+    parts and are to be asked for by observe(); and the faults."""
+    columns = None
+    faults: tuple[tuple[int, str], ...] = ()
+    parts = resets(env_ids, seeds)
     for ids, ids_seeds in parts:
-        if len(ids):
-            pool.reset(ids, ids_seeds, options)
-            sent += 1
-    return sent
+        pool.reset(ids, ids_seeds, options)
+        columns, _, more = pool.recv()
+        faults += more
+    return columns if len(parts) == 1 else None, faults
 
 
 def drain(pool: Pool) -> None:

@@ -238,10 +238,11 @@ _Encode = Callable[[Any, list[Any]], None]  # puts a value's arrays into their s
 
 
 def _single_array_encoder(dtype: np.dtype[Any], where: str) -> Callable[[Any], Actions]:
-    """The usual case, made short: one array is the whole action."""
+    """The usual case, made short: one array is the whole action, which the pool itself converts where that is safe."""
+    safe = frozenset(given for given in map(np.dtype, "?bBhHiIlLqQefd") if np.can_cast(given, dtype))
 
     def encode(action: Any) -> Actions:
-        if type(action) is np.ndarray and action.dtype is dtype and action.flags.c_contiguous:
+        if type(action) is np.ndarray and action.dtype in safe:
             return (action,)
         return (cast(action, dtype, where),)
 

@@ -68,6 +68,7 @@ class Env(gymnasium.Env[Any, Any]):
             both_flags=True,
             reward_dtype="float64",
             workers=Workers(isolation, 1, step_timeout, reset_timeout),
+            pool_columns=making.gymnasium_columns(made),
         )
         self._setup = made
         spec = self._pool.spec
@@ -116,7 +117,7 @@ class Env(gymnasium.Env[Any, Any]):
             self._info(columns, faults),
         )
 
-    def _info(self, columns: tuple[npt.NDArray[Any], ...], faults: list[tuple[int, str]]) -> dict[str, Any]:
+    def _info(self, columns: tuple[npt.NDArray[Any], ...], faults: tuple[tuple[int, str], ...]) -> dict[str, Any]:
         info = self._rows.info(columns, 0)
         if self._raw_reward is not None:
             info["reward"] = columns[self._raw_reward][0]
