@@ -54,7 +54,7 @@ class Stepper {
     std::unique_ptr<Batch> batch = pool_.recv(std::nullopt, {});
     if (!everyone_) {
       const auto* ids =
-          reinterpret_cast<const std::int32_t*>(batch->columns.data[pool_.plan().pool.env_id]);
+          reinterpret_cast<const std::int32_t*>(batch->columns.data[*pool_.plan().pool.env_id]);
       ids_.assign(ids, ids + batch->rows());
     }
     pool_.recycle(std::move(batch));
@@ -82,8 +82,8 @@ int main(int argc, char** argv) {
     settings.num_envs = argc > 3 ? std::atol(argv[3]) : 4096;
     settings.batch_size = argc > 4 ? std::atol(argv[4]) : settings.num_envs;
     settings.num_threads = argc > 5 ? std::atol(argv[5]) : 1;
-    const std::vector<std::string> columns{"reward", "terminated", "truncated"};
-    settings.plan.pool_columns = pool_columns_of(columns);  // as make_vec has them
+    const std::vector<std::string> columns{"env_id", "reward", "terminated", "truncated"};
+    settings.plan.pool_columns = pool_columns_of(columns);  // as make_vec has them, and env_id
     const double seconds = argc > 6 ? std::atof(argv[6]) : 1;
     const PoolPtr pool = Pool::make(
         plugin, task, {std::make_shared<const Options>(task, std::vector<NamedOption>{})}, settings,
