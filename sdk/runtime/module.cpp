@@ -17,6 +17,7 @@
 #include <array>
 #include <cstring>
 
+#include "bare_loop.hpp"
 #include "cpus.hpp"
 #include "module_numpy.hpp"
 #include "pool.hpp"
@@ -535,6 +536,67 @@ std::chrono::nanoseconds nanoseconds_of(double seconds) {
   return std::chrono::nanoseconds(static_cast<std::int64_t>(std::clamp(seconds, 0.0, 3e7) * 1e9));
 }
 
+// The data of the next array, which must be [rows, shape of the field] in its dtype, or its
+// lengths. A keeper is added for as long as the data is used.
+const void* take(const Plan& plan, const nb::tuple& arrays, std::size_t& at, const Field& field,
+                 std::size_t rows, bool lengths, std::vector<nb::object>& keepers) {
+  const auto refuse = [&](const std::string& what) {
+    throw Error(ErrorKind::kValue, std::string(plan.task.id) + ": action" +
+                                       (field.name.empty() ? "" : " '" + field.name + "'") +
+                                       (lengths ? " lengths" : "") + what);
+  };
+  if (at == arrays.size()) refuse(" is missing");
+  const ep_dtype dtype = lengths ? EP_UINT32 : field.dtype;
+  auto elements = elements_of(arrays[at++], dtype);
+  if (!elements) refuse(std::string(" has the wrong dtype, allowed: ") + name_of(dtype));
+
+  std::array<std::int64_t, kMostDims> wanted{static_cast<std::int64_t>(rows)};
+  std::size_t dims = 1;
+  if (field.per_agent()) wanted[dims++] = plan.agents;
+  if (!lengths) {
+    for (const std::int64_t dim : field.shape) wanted[dims++] = dim;
+  }
+  const auto shape = std::span(wanted).first(dims);
+  if (!std::ranges::equal(elements->shape, shape)) {
+    const auto join = [](const auto& all) {
+      std::string s = "(";
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        s += (i ? ", " : "") + std::to_string(all[i]);
+      }
+      return s + (all.size() == 1 ? ",)" : ")");
+    };
+    refuse(" has shape " + join(elements->shape) + ", allowed: " + join(shape));
+  }
+  keepers.push_back(std::move(elements->keeper));
+  return elements->data;
+}
+
+// One array for each action field of the plan, followed by one of lengths where it has them. Valid
+// as long as the keepers are.
+std::vector<ActionRows> action_rows(const Plan& plan, const nb::tuple& arrays, std::size_t rows,
+                                    std::vector<nb::object>& keepers) {
+  const auto& fields = plan.source.action;
+  std::vector<ActionRows> checked;
+  checked.reserve(fields.size());
+  keepers.reserve(arrays.size());
+  std::size_t at = 0;
+  for (const Field& field : fields) {
+    ActionRows action{nullptr, nullptr};
+    action.data = take(plan, arrays, at, field, rows, false, keepers);
+    if (field.has_length()) {
+      action.lengths =
+          static_cast<const std::uint32_t*>(take(plan, arrays, at, field, rows, true, keepers));
+    }
+    checked.push_back(action);
+  }
+  if (at != arrays.size()) {
+    throw Error(ErrorKind::kValue, std::string(plan.task.id) + ": " +
+                                       std::to_string(arrays.size()) + " action arrays, expected " +
+                                       std::to_string(at));
+  }
+  return checked;
+}
+
 class PyPool {
  public:
   PyPool(const PyPlugin& plugin, const std::string& task_id, const nb::object& options,
@@ -613,28 +675,10 @@ class PyPool {
   }
 
   void send(const nb::sequence& actions, const Ids& ids) {
-    const auto& fields = pool_->plan().source.action;
     const nb::tuple arrays(actions);
     const std::size_t rows = ids ? ids->size() : pool_->num_envs();
-    std::vector<ActionRows> checked;
-    std::vector<nb::object> keepers;  // of what `checked` points to
-    checked.reserve(fields.size());
-    keepers.reserve(arrays.size());
-    std::size_t at = 0;
-    for (const Field& field : fields) {
-      ActionRows action{nullptr, nullptr};
-      action.data = take(arrays, at, field, rows, false, keepers);
-      if (field.has_length()) {
-        action.lengths =
-            static_cast<const std::uint32_t*>(take(arrays, at, field, rows, true, keepers));
-      }
-      checked.push_back(action);
-    }
-    if (at != arrays.size()) {
-      throw Error(ErrorKind::kValue, std::string(task_.id) + ": " + std::to_string(arrays.size()) +
-                                         " action arrays, expected " + std::to_string(at));
-    }
-    pool_->send(checked, span_of(ids));
+    std::vector<nb::object> keepers;  // of what is sent
+    pool_->send(action_rows(pool_->plan(), arrays, rows, keepers), span_of(ids));
   }
 
   void reset(const Ids& ids, const Seeds& seeds, const nb::object& options) {
@@ -711,41 +755,6 @@ class PyPool {
   const Pool& pool() const { return *pool_; }
 
  private:
-  // The data of the next array, which must be [rows, shape of the field] in its dtype, or its
-  // lengths. A keeper is added for as long as the data is used.
-  const void* take(const nb::tuple& arrays, std::size_t& at, const Field& field, std::size_t rows,
-                   bool lengths, std::vector<nb::object>& keepers) const {
-    const auto refuse = [&](const std::string& what) {
-      throw Error(ErrorKind::kValue, std::string(task_.id) + ": action" +
-                                         (field.name.empty() ? "" : " '" + field.name + "'") +
-                                         (lengths ? " lengths" : "") + what);
-    };
-    if (at == arrays.size()) refuse(" is missing");
-    const ep_dtype dtype = lengths ? EP_UINT32 : field.dtype;
-    auto elements = elements_of(arrays[at++], dtype);
-    if (!elements) refuse(std::string(" has the wrong dtype, allowed: ") + name_of(dtype));
-
-    std::array<std::int64_t, kMostDims> wanted{static_cast<std::int64_t>(rows)};
-    std::size_t dims = 1;
-    if (field.per_agent()) wanted[dims++] = pool_->plan().agents;
-    if (!lengths) {
-      for (const std::int64_t dim : field.shape) wanted[dims++] = dim;
-    }
-    const auto shape = std::span(wanted).first(dims);
-    if (!std::ranges::equal(elements->shape, shape)) {
-      const auto join = [](const auto& all) {
-        std::string s = "(";
-        for (std::size_t i = 0; i < all.size(); ++i) {
-          s += (i ? ", " : "") + std::to_string(all[i]);
-        }
-        return s + (all.size() == 1 ? ",)" : ")");
-      };
-      refuse(" has shape " + join(elements->shape) + ", allowed: " + join(shape));
-    }
-    keepers.push_back(std::move(elements->keeper));
-    return elements->data;
-  }
-
   // (columns, final, faults)
   nb::tuple received(std::unique_ptr<Batch> batch) {
     nb::object finals = nb::none();
@@ -796,6 +805,31 @@ class PyPool {
   PoolPtr pool_;
   nb::object kept_;  // in place: a tuple of arrays over the columns of the pool's one batch
 };
+
+// (steps, episodes, seconds)
+nb::tuple measure_bare_loop(const PyPlugin& plugin, const std::string& task_id,
+                            const nb::object& options, const nb::sequence& actions, double seconds,
+                            std::uint64_t seed, std::int64_t frame_skip) {
+  const ep_task& task = plugin.get().task(task_id);
+  const Host& host = plugin.get().host();
+  const Options complete(task, named_options(task, options));
+  PlanSettings settings;
+  settings.transforms.frame_skip = frame_skip;
+  within(task.id, [&] { settings.transforms.check(); });
+  const Plan plan(task, host, describe(task, host, complete), settings);
+  const nb::tuple arrays(actions);
+  const std::size_t rows = arrays.size() == 0 ? 0 : nb::len(arrays[0]);
+  std::vector<nb::object> keepers;
+  const std::vector<ActionRows> checked = action_rows(plan, arrays, rows, keepers);
+  BareLoop done;
+  {
+    const NoGil no_gil;
+    done = bare_loop(plan, complete, checked, static_cast<std::uint32_t>(rows), seed,
+                     nanoseconds_of(seconds), check_signals);
+  }
+  return nb::make_tuple(done.steps, done.episodes,
+                        std::chrono::duration<double>(done.took).count());
+}
 
 void set_python_log_sink(nb::object sink) {
   if (sink.is_none()) return set_log_sink(nullptr);
@@ -855,6 +889,9 @@ NB_MODULE(_native, m) {
           "abi", [](const PyPlugin& p) { return std::pair(p.abi().abi_major, p.abi().abi_minor); })
       .def_prop_ro("tasks", &PyPlugin::tasks)
       .def("describe", &PyPlugin::describe_task, "task"_a, "options"_a, "transforms"_a);
+
+  m.def("bare_loop", &measure_bare_loop, "plugin"_a, "task"_a, "options"_a, "actions"_a,
+        nb::kw_only(), "seconds"_a, "seed"_a = 0, "frame_skip"_a = 1);
 
   nb::class_<PyPool>(m, "Pool")
       .def(nb::init<const PyPlugin&, const std::string&, const nb::object&, std::int64_t,

@@ -202,6 +202,20 @@ class Pool:
         """Stops at once, dropping what is in flight; joins the workers. False if one still hangs in its env after
         timeout seconds (it is left behind). Twice is safe."""
 
+def bare_loop(
+    plugin: Plugin,
+    task: str,
+    options: Mapping[str, Any],
+    actions: Sequence[npt.NDArray[Any]],  # as Pool.send takes them: rows taken in turn
+    *,
+    seconds: float,
+    seed: int = 0,
+    frame_skip: int = 1,
+) -> tuple[int, int, float]:
+    """Plays one env on the calling thread, by the ABI's calls alone, for at least these seconds: frame_skip calls of
+    step() for each action, then observe() of all fields; no pool, no transform. (actions taken, episodes,
+    seconds). Raises ValueError for actions or options that are wrong, EnvError if a call fails, with the plugin's text."""
+
 def resize(
     image: npt.NDArray[np.uint8], height: int, width: int, interpolation: str, isa: str = "best"
 ) -> npt.NDArray[np.uint8]:
