@@ -30,6 +30,23 @@ class Entry:
     task: TaskManifest
 
 
+@dataclass(frozen=True)
+class Source:
+    """Where discover() looked for tasks: an engine package, or a file that ENVPOOL_PLUGIN_PATH names."""
+
+    name: str
+    """Of the package, or the path of the file."""
+    version: str = ""
+    """Of the package."""
+    tasks: tuple[str, ...] = ()
+    """The ids that it offers."""
+    error: str = ""
+    """Why it offers none."""
+
+
+sources: list[Source] = []
+"""What discover() found, broken ones included."""
+
 _entries: dict[str, Entry] = {}
 _plugins: dict[str, Plugin] = {}
 
@@ -48,6 +65,11 @@ def nearest(name: str, known: Iterable[str]) -> str:
 def list_all_envs() -> list[str]:
     """All known ids, sorted, without the namespace: "Pong-v5"."""
     return sorted(_entries)
+
+
+def entries() -> dict[str, Entry]:
+    """All known tasks by id, sorted; aliases are ids of their own."""
+    return dict(sorted(_entries.items()))
 
 
 def find(task_id: str) -> Entry:
@@ -153,17 +175,19 @@ def discover() -> None:
     loaded. Whatever is broken is one warning, and the others still work.
     """
     for point in entry_points(group=ENTRY_POINT_GROUP):
+        package, version = (point.dist.name, point.dist.version) if point.dist else (point.value, "")
         try:
-            register(point.load()())
+            sources.append(Source(package, version, register(point.load()())))
         except (Exception, SystemExit) as error:  # the package's own code: anything may come
-            package = point.dist.name if point.dist else point.value
+            sources.append(Source(package, version, error=_reason(error)))
             _warn(f"the tasks of the package {package} are not available: {_reason(error)}")
     for place in filter(None, os.environ.get(PATH_VARIABLE, "").split(os.pathsep)):
         directory = Path(place)
         for file in sorted(directory.glob("*.so")) if os.path.isdir(directory) else (directory,):
             try:
-                load_plugin(file)
+                sources.append(Source(str(file), tasks=load_plugin(file)))
             except Exception as error:
+                sources.append(Source(str(file), error=_reason(error)))
                 _warn(f"{PATH_VARIABLE}: the tasks of {file} are not available: {_reason(error)}")
 
 
