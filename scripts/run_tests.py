@@ -105,6 +105,11 @@ def mypy(options: Options) -> Outcome:
     return one(["mypy", "--python-executable", PYTHON])
 
 
+def docs(options: Options) -> Outcome:
+    """The documentation as a site, in build/site. The Python tests run its code blocks."""
+    return one(["mkdocs", "build", "--quiet", "--strict"])
+
+
 def wheel(options: Options) -> Outcome:
     """The wheels of the SDK and the engine packages, built and installed into .venv; what the SDK's has to hold."""
     bootstrap.install_packages()
@@ -251,6 +256,7 @@ STEPS: dict[str, tuple[str, Callable[[Options], Outcome]]] = {
     "headers-clang": ("each header alone, every standard, clang", headers_clang),
     "wheel": ("build and install the wheels", wheel),
     "mypy": ("Python types", mypy),
+    "docs": ("the documentation's site", docs),
     "release": ("native tests, optimised", release),
     "pytest": ("Python tests", pytest),
     "asan": ("native tests, AddressSanitizer and UndefinedBehaviorSanitizer", asan),

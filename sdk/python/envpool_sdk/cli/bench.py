@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 from gymnasium.vector.utils import batch_space
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
@@ -172,7 +173,16 @@ def _pooled(made: Setup, pool: Pool, seed: int) -> Callable[[float], tuple[int, 
 
 
 def _table(task: str, bare: Side, pool: Side) -> Table:
-    table = Table("", "frames/s", "of the bare loop", title=task, title_justify="left", title_style="bold")
+    table = Table(
+        "",
+        "frames/s",
+        "of the bare loop",
+        title=task,
+        title_justify="left",
+        title_style="bold",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+    )
     for side in (bare, pool):
         ratio = f"{side.speed / bare.speed:.2f}" if bare.speed else ""
         table.add_row(side.name, f"{side.speed:,.0f}", ratio)

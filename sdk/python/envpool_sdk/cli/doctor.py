@@ -153,10 +153,8 @@ def _show(report: dict[str, Any]) -> None:
     console.print(f"\n[bold]plugins[/]: {len(report['plugins']) or 'none'}")
     for plugin in report["plugins"]:
         mark = "[red]broken[/]" if plugin["problems"] else "[green]fine[/]"
-        console.print(
-            f"  {mark}  {escape(plugin['source'])} {plugin['version']}: {count(len(plugin['tasks']), 'id')}",
-            soft_wrap=True,
-        )
+        name = " ".join(filter(None, [plugin["source"], plugin["version"]]))
+        console.print(f"  {mark}  {escape(name)}: {count(len(plugin['tasks']), 'id')}", soft_wrap=True)
         if "engine" in plugin:
             engine = plugin["engine"]
             about = (
