@@ -201,6 +201,14 @@ def _labels(task_id: str) -> tuple[str, ...]:
     return plugin.describe(task_id, {}, {})["action"][0]["labels"]
 
 
+def test_info_without_a_required_option(cli: Run) -> None:
+    output = cli("info", "Required-v0").output
+    assert re.search(r"answer +int .*required", output)
+    assert "required options" in output
+    assert "fields" not in json.loads(cli("info", "Required-v0", "--json").output)
+    assert json.loads(cli("info", "Required-v0", "--json", "-o", "answer=42").output)["fields"]["action"]
+
+
 def test_info_of_agents(cli: Run) -> None:
     assert re.search(r"agents +\d+: ", cli("info", "Pursuit-v0").output)
 
@@ -369,6 +377,29 @@ def test_play_scripts(cli: Run, tmp_path: Path) -> None:
     assert "JSON list" in cli("play", "CartPole-v1", "--script", "[]", *output, code=1).stderr
     assert "nowhere" in cli("play", "CartPole-v1", "--script", "nowhere.json", *output, code=1).stderr
     assert "is 7" in cli("play", "CartPole-v1", "--script", "[7]", *output, code=1).stderr
+
+
+def test_play_scripts_every_kind_of_action(cli: Run, tmp_path: Path) -> None:
+    """Nested, tuples, texts, ragged ones: the same picture as by the same action through the Python API."""
+    action = {
+        "move": "JUMP",
+        "push": [0.5, -1],
+        "keys": [1, 0, 1],
+        "choice": [1, 2],
+        "say": "moo",
+        "path": [[0, 1]] * 4,
+        "path_length": 2,
+        "hand": [2, 0.25],
+    }
+    output = tmp_path / "sink.png"
+    cli("play", "KitchenSink-v0", "-f", output, "--seed", "6", "--script", json.dumps([action]), "--steps", "3")
+    env = gymnasium.make("envpool/KitchenSink-v0", render_mode="rgb_array")
+    env.reset(seed=6)
+    for _ in range(3):
+        env.step(action | {"move": 2, "hand": (2, 0.25)})
+    np.testing.assert_array_equal(frames_of(output)[0], env.render())
+    stderr = cli("play", "KitchenSink-v0", "-f", output, "--script", '[{"move": 1}]', code=1).stderr
+    assert "must be a dictionary with the keys" in stderr
 
 
 def test_play_says_when_a_task_can_not_draw(cli: Run, tmp_path: Path) -> None:

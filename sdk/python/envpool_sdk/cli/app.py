@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import importlib
 from typing import Annotated, Any
 
 import typer
@@ -61,6 +59,3 @@ app.command()(info)
 app.command()(bench)
 app.command()(play)
 app.command()(doctor)
-for _name, _module in (("check", "envpool_sdk.check.command"), ("new", "envpool_sdk.new")):
-    with contextlib.suppress(ModuleNotFoundError):  # rooms of their own, which an installation may lack
-        app.command(_name)(getattr(importlib.import_module(_module), _name))

@@ -64,15 +64,23 @@ def parse(given: Sequence[str], types: dict[str, str]) -> dict[str, Any]:
     Raises:
         typer.BadParameter: a text is not name=value, or a name comes twice.
     """
-    values: dict[str, Any] = {}
-    for text in given:
-        name, equals, value = text.partition("=")
+    return {
+        name: value if types.get(name) in ("string", "path", "json") else _value(value)
+        for name, value in pairs(given, "--option").items()
+    }
+
+
+def pairs(given: Sequence[str], flag: str) -> dict[str, str]:
+    """Names and texts from "name=text". Raises typer.BadParameter: one is no such pair, or a name comes twice."""
+    texts: dict[str, str] = {}
+    for pair in given:
+        name, equals, text = pair.partition("=")
         if not (name and equals):
-            raise typer.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--option")
-        if name in values:
-            raise typer.BadParameter(f"{name!r} is given twice", param_hint="--option")
-        values[name] = value if types.get(name) in ("string", "path", "json") else _value(value)
-    return values
+            raise typer.BadParameter(f"{pair!r} is not NAME=VALUE", param_hint=flag)
+        if name in texts:
+            raise typer.BadParameter(f"{name!r} is given twice", param_hint=flag)
+        texts[name] = text
+    return texts
 
 
 def _value(text: str) -> Any:

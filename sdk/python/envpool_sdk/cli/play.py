@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json as json_module
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 import typer
+from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 from rich.console import Console
 from rich.progress import track
@@ -19,6 +21,7 @@ from envpool_sdk.cli.words import count, plain
 from envpool_sdk.facade import make
 
 if TYPE_CHECKING:
+    from envpool_sdk._native import FieldDict
     from envpool_sdk.facade import EnvPool
 
 Picture = npt.NDArray[np.uint8]
@@ -150,29 +153,30 @@ def _random(envs: EnvPool, seed: int) -> Iterator[Any]:
         yield space.sample()
 
 
-def _scripted(envs: EnvPool, script: str, fields: list[Any]) -> Iterator[Any]:
+def _scripted(envs: EnvPool, script: str, fields: Sequence[FieldDict]) -> Iterator[Any]:
     """The script's actions, for ever; each a batch of one."""
-    labels = {label: i for i, label in enumerate(fields[0]["labels"])} if len(fields) == 1 else {}
-    start = int(np.min(fields[0]["start"])) if labels and fields[0]["start"] is not None else 0
-    actions = _script(script)
-
-    def value(action: Any) -> Any:
-        if isinstance(action, str) and labels:
-            if action not in labels:
-                raise ValueError(f"--script: {action!r} is no action; there are {', '.join(labels)}")
-            return labels[action] + start
-        return action
-
-    while True:
-        for action in actions:
-            yield _batched(value(action))
+    actions = itertools.cycle(_script(script))
+    by_name = {field["name"]: field for field in fields}
+    return (_batched(envs.action_space, action, "", by_name) for action in actions)
 
 
-def _batched(action: Any) -> Any:
-    """One env's action, as JSON has it, as a batch of one: at the leaves."""
-    if isinstance(action, dict):
-        return {key: _batched(part) for key, part in action.items()}
-    return np.asarray([action])
+def _batched(space: spaces.Space[Any], action: Any, name: str, fields: Mapping[str, FieldDict]) -> Any:
+    """One env's action, as JSON has it, as a batch of one. What does not fit the space is the pool's to refuse."""
+    below = f"{name}/" if name else ""
+    if isinstance(space, spaces.Dict) and isinstance(action, dict):
+        return {
+            key: _batched(space[key], part, f"{below}{key}", fields) if key in space.spaces else part
+            for key, part in action.items()
+        }
+    if isinstance(space, spaces.Tuple) and isinstance(action, list) and len(action) == len(space):
+        return tuple(_batched(part, action[i], f"{below}{i}", fields) for i, part in enumerate(space))
+    labels = fields[name]["labels"] if name in fields else ()
+    if not (isinstance(action, str) and labels):
+        return [action]
+    if action not in labels:
+        raise ValueError(f"--script: {action!r} is no action; there are {', '.join(labels)}")
+    start = fields[name]["start"]
+    return [labels.index(action) + (0 if start is None else int(np.min(start)))]
 
 
 def _script(script: str) -> list[Any]:

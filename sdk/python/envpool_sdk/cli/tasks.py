@@ -97,38 +97,43 @@ def info(
 ) -> None:
     """Show what a task is: its spaces and fields, its options with what they allow, and the engine behind it.
 
-    With --option, what it is with these options.
+    With --option, what it is with these options. Without an option that is required, all but spaces and fields.
 
     Example: `envpool-sdk info Pong-v5 --option gray_scale=false`
     """
     made = arguments.setup(task, plugin, option, make)
-    spec = made.describe()
+    required = {one["name"] for one in made.task["options"] if one["required"]}
+    spec = made.describe() if required <= made.options[0].keys() else None
     if json:
         Console().print_json(data=_described(made, spec))
     else:
         _show(made, spec)
 
 
-def _described(made: Setup, spec: SpecDict) -> dict[str, Any]:
+def _described(made: Setup, spec: SpecDict | None) -> dict[str, Any]:
     plugin, task = made.plugin, made.task
     entry = registry.find(made.id)
-    return plain(  # type: ignore[no-any-return]
-        {
-            "id": task["id"],
-            "gymnasium_id": f"{registry.NAMESPACE}/{task['id']}",
-            "aliases": entry.task.aliases,
-            "doc": task["doc"],
-            "engine": {
-                "name": plugin.name,
-                "version": plugin.version,
-                "license": plugin.license,
-                "url": plugin.url,
-                "library": plugin.path,
-                "abi": plugin.abi,
-            },
-            "sharing": task["sharing"],
-            "flags": task["flags"],
-            "extensions": task["extensions"],
+    about: dict[str, Any] = {
+        "id": task["id"],
+        "gymnasium_id": f"{registry.NAMESPACE}/{task['id']}",
+        "aliases": entry.task.aliases,
+        "doc": task["doc"],
+        "engine": {
+            "name": plugin.name,
+            "version": plugin.version,
+            "license": plugin.license,
+            "url": plugin.url,
+            "library": plugin.path,
+            "abi": plugin.abi,
+        },
+        "sharing": task["sharing"],
+        "flags": task["flags"],
+        "extensions": task["extensions"],
+        "options": [option | {"value": made.values[option["name"]]} for option in task["options"]],
+        "transforms": made.transforms,
+    }
+    if spec:
+        about |= {
             "max_episode_steps": spec["max_episode_steps"] or None,
             "reward_threshold": spec["reward_threshold"],
             "fps": spec["fps"] or None,
@@ -138,10 +143,8 @@ def _described(made: Setup, spec: SpecDict) -> dict[str, Any]:
             "observation_space": str(observation_space(spec)),
             "action_space": str(action_space(spec)),
             "fields": {role: spec[role] for role in ("obs", "action", "info", "globals")},
-            "options": [option | {"value": made.values[option["name"]]} for option in task["options"]],
-            "transforms": made.transforms,
         }
-    )
+    return plain(about)  # type: ignore[no-any-return]
 
 
 _SHARING = {
@@ -151,37 +154,39 @@ _SHARING = {
 }
 
 
-def _show(made: Setup, spec: SpecDict) -> None:
+def _show(made: Setup, spec: SpecDict | None) -> None:
     console = Console(highlight=False)
     plugin, task = made.plugin, made.task
-    about = Table.grid(padding=(0, 2))
-    about.add_column(style="bold")
-    about.add_column(overflow="fold")
     rows: dict[str, Any] = {
         "engine": " ".join(filter(None, [plugin.name, plugin.version, plugin.license, plugin.url])),
         "library": f"{plugin.path} (ABI {plugin.abi[0]}.{plugin.abi[1]})",
         "sharing": _SHARING[task["sharing"]],
         "flags": ", ".join(task["flags"]),
         "extensions": ", ".join(task["extensions"]),
-        "agents": _agents(spec),
-        "time limit": spec["max_episode_steps"] and f"{spec['max_episode_steps']} steps",
-        "solved at": "" if math.isnan(spec["reward_threshold"]) else f"a return of {spec['reward_threshold']:g}",
-        "frames a second": spec["fps"] and f"{spec['fps']:g}",
         "transforms": ", ".join(f"{name}={value}" for name, value in made.transforms.items()),
     }
+    if spec:
+        rows |= {
+            "agents": _agents(spec),
+            "time limit": spec["max_episode_steps"] and count(spec["max_episode_steps"], "step"),
+            "solved at": "" if math.isnan(spec["reward_threshold"]) else f"a return of {spec['reward_threshold']:g}",
+            "frames a second": spec["fps"] and f"{spec['fps']:g}",
+        }
+    about = Table.grid(padding=(0, 2))
+    about.add_column(style="bold")
+    about.add_column(overflow="fold")
     for name, value in rows.items():
         if value:
             about.add_row(name, escape(str(value)))
     console.print(f"[bold]{escape(task['id'])}[/]  {escape(task['doc'])}")
     console.print(about)
-    for title, fields in (
-        ("observation", spec["obs"]),
-        ("action", spec["action"]),
-        ("info", spec["info"]),
-        ("global", spec["globals"]),
-    ):
-        if fields:
-            console.print(_fields_table(title, fields))
+    if spec:
+        fields = {"observation": spec["obs"], "action": spec["action"], "info": spec["info"], "global": spec["globals"]}
+        for title, some in fields.items():
+            if some:
+                console.print(_fields_table(title, some))
+    else:
+        console.print("\nIts spaces are known once the required options are given, by --option.")
     if task["options"]:
         console.print(_options_table(task["options"], made.values))
 
