@@ -203,7 +203,7 @@ def retrace(env: Env, seed: int | None, trace: Trace) -> Iterator[Frame]:
         yield Frame(None, outcome)
 
 
-def reach_end(env: Env, random: Generator, seconds: float = 2.0) -> Outcome | None:
+def reach_end(env: Env, random: Generator, seconds: float = 1.0) -> Outcome | None:
     """Steps a running episode to its end; None if it did not end in that time."""
     until, spec = time.monotonic() + seconds, env.task.spec
     masked = bool(_masks(spec))

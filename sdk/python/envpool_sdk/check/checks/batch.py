@@ -213,7 +213,7 @@ def bad_row(run: Run) -> None:
     bad = 2
     for group in (envs, single):
         if play.reach_end(group[bad], run.generator()) is None:
-            raise NotApplicable("no episode came to its end in 2 s of random play")
+            raise NotApplicable("no episode came to its end in 1 s of random play")
     actions = [play.random_action(run.spec, run.random, env.observe()) for env in envs]
     whole, rows = _step_many(run, envs, actions, _plain())
     require(whole != abi.OK, "step_many() does not return EP_OK when one env failed", "EP_OK")

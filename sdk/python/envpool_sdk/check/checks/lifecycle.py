@@ -15,7 +15,7 @@ def _ended(run: Run) -> Env:
     """An env whose episode is over."""
     env = run.env(run.seed)
     if play.reach_end(env, run.generator()) is None:
-        raise NotApplicable("no episode came to its end in 2 s of random play")
+        raise NotApplicable("no episode came to its end in 1 s of random play")
     return env
 
 
@@ -144,7 +144,7 @@ def destroy_ended(run: Run) -> None:
     """An env can be destroyed after the end of an episode."""
     env = run.env(run.seed)
     if play.reach_end(env, run.generator()) is None:
-        raise NotApplicable("no episode came to its end in 2 s of random play")
+        raise NotApplicable("no episode came to its end in 1 s of random play")
     env.destroy()
 
 

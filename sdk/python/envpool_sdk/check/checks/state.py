@@ -99,7 +99,7 @@ def at_end(run: Run) -> None:
         env.reset(run.seed)
         running = env.save(purpose)
         if play.reach_end(env, run.generator()) is None:
-            raise NotApplicable("no episode came to its end in 2 s of random play")
+            raise NotApplicable("no episode came to its end in 1 s of random play")
         over = env.save(purpose)
         env.load(purpose, running)
         env.note = "after going back from an episode's end"
