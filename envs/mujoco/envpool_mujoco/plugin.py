@@ -1,0 +1,69 @@
+"""What envpool_sdk reads of this package. Imports neither NumPy nor mujoco, and loads no library."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from envpool_sdk.manifest import Manifest
+
+_HERE = Path(__file__).resolve().parent
+
+GYMNASIUM: tuple[tuple[str, int, float | None], ...] = (
+    ("Ant-v5", 1000, 6000.0),
+    ("HalfCheetah-v5", 1000, 4800.0),
+    ("Hopper-v5", 1000, 3800.0),
+    ("Humanoid-v5", 1000, None),
+    ("HumanoidStandup-v5", 1000, None),
+    ("InvertedDoublePendulum-v5", 1000, 9100.0),
+    ("InvertedPendulum-v5", 1000, 950.0),
+    ("Pusher-v5", 100, 0.0),
+    ("Reacher-v5", 50, -3.75),
+    ("Swimmer-v5", 1000, 360.0),
+    ("Walker2d-v5", 1000, None),
+)
+"""Gymnasium's tasks: id, time limit and reward threshold, as Gymnasium registers them."""
+
+
+def manifest() -> Manifest:
+    """The entry point: the library, its tasks and where its files are."""
+    # Here, not above: importing envpool_sdk calls this function, so this module has to be complete by then.
+    from envpool_sdk.manifest import Manifest, TaskManifest
+
+    return Manifest(
+        name="mujoco",
+        library=str(_HERE / "mujoco.so"),
+        abi=(1, 0),
+        tasks=tuple(TaskManifest(*row) for row in GYMNASIUM),
+        assets=assets,
+    )
+
+
+def assets() -> Mapping[str, str]:
+    """Finds MuJoCo's library and the models of the tasks, importing none of the packages that have them.
+
+    Raises:
+        ImportError: MuJoCo is not installed.
+    """
+    found = {}
+    for place in _places("mujoco"):
+        for library in sorted(place.glob("libmujoco.so.*")):
+            found["mujoco_library"] = str(library)  # exactly the file that `import mujoco` loads: it is mapped once
+    if not found:
+        raise ImportError("envpool-mujoco needs MuJoCo 4.0: pip install 'mujoco-core>=4.0,<4.1'")
+    for name, package, folder in (
+        ("gymnasium_models", "gymnasium", "envs/mujoco/assets"),
+        ("dm_control_models", "dm_control", "suite"),
+    ):
+        for place in _places(package):
+            if (place / folder).is_dir():
+                found[name] = str(place / folder)
+    return found
+
+
+def _places(package: str) -> list[Path]:
+    spec = importlib.util.find_spec(package)
+    return [Path(place).absolute() for place in spec.submodule_search_locations or ()] if spec else []
