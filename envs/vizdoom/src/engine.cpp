@@ -56,7 +56,7 @@ int aspect(const Scenario& s) {
   return is(16, 9) ? 1 : is(16, 10) ? 2 : is(4, 3) ? 3 : is(5, 4) ? 4 : 0;
 }
 
-std::vector<std::string> arguments(const Scenario& s, const std::string& id) {
+std::vector<std::string> arguments(const Scenario& s, std::uint32_t seed, const std::string& id) {
   std::vector<std::string> out;
   const auto add = [&](const char* name, const auto& value) {
     out.emplace_back(name);
@@ -77,7 +77,7 @@ std::vector<std::string> arguments(const Scenario& s, const std::string& id) {
   add("+viz_controlled", 1);
   add("+viz_instance_id", id);
   add("+use_mouse", 0);
-  add("-rngseed", 1);  // episodes are seeded one by one
+  add("-rngseed", seed);
   if (s.depth) add("+viz_depth", 1);
   if (s.labels) add("+viz_labels", 1);
   if (s.automap) {
@@ -110,8 +110,8 @@ std::vector<std::string> arguments(const Scenario& s, const std::string& id) {
 
 }  // namespace
 
-Engine::Engine(const Installation& files, const Scenario& scenario, const envpool::host& host,
-               Seconds patience)
+Engine::Engine(const Installation& files, const Scenario& scenario, std::uint32_t seed,
+               const envpool::host& host, Seconds patience)
     : host_(host),
       patience_(patience),
       id_(new_id()),
@@ -121,7 +121,11 @@ Engine::Engine(const Installation& files, const Scenario& scenario, const envpoo
     std::string name;
     ~Unlink() { shm_unlink(name.c_str()); }
   } memory_name{"/ViZDoomSM" + id_};
-  child_ = std::make_unique<Child>(Program{files.executable, arguments(scenario, id_), files.home});
+  child_ = std::make_unique<Child>(
+      Program{files.executable, arguments(scenario, seed, id_), files.home}, [this] {
+        to_engine_.abandon();
+        from_engine_.abandon();
+      });
   wait_until_done();
   map();
   to_engine_.unlink();

@@ -31,9 +31,9 @@ class Engine {
  public:
   using Seconds = std::chrono::duration<double>;
 
-  // Starts it and waits until it has loaded the first map.
-  Engine(const Installation& files, const Scenario& scenario, const envpool::host& host,
-         Seconds patience);
+  // Starts it with a seed and waits until it has loaded the first map.
+  Engine(const Installation& files, const Scenario& scenario, std::uint32_t seed,
+         const envpool::host& host, Seconds patience);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <envpool/env.hpp>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <random>
@@ -52,6 +53,8 @@ struct Config {
   envpool::json delta_button_config = "{}";
   envpool::json reward_config = "{}", selected_weapon_reward_config = "{}";
   int weapon_duration = 5;
+  bool episodic_life = false;
+  envpool::path lmp_save_dir, demo_path;
   double engine_timeout = 60;
 };
 
@@ -161,6 +164,13 @@ class Doom {
     o.add("weapon_duration", &C::weapon_duration)
         .min(1)
         .doc("observations that a weapon was in hand before it is worth something");
+    o.add("episodic_life", &C::episodic_life)
+        .doc("death ends the episode where it would not: in games of several players");
+    o.add("lmp_save_dir", &C::lmp_save_dir)
+        .doc("a folder for recordings: episode e of env i becomes env<i>_<e>.lmp; empty: none");
+    o.add("demo_path", &C::demo_path)
+        .at_reset()
+        .doc("a recording that the episode replays, whatever the actions; empty: none");
     o.add("engine_timeout", &C::engine_timeout)
         .range(0.1, 86400.)
         .unit("s")
@@ -225,42 +235,54 @@ class Doom {
     return f;
   }
 
-  Doom(const C& c, const fields& f, const Task&, const envpool::host& host)
+  Doom(const C& c, const fields& f, const Task&, const envpool::context& x)
       : f_(f),
         frame_skip_(c.frame_skip),
+        episodic_life_(c.episodic_life),
+        recordings_(recordings(c.lmp_save_dir, x.env_id)),
         scenario_reward_(f.scenario.worth),
         shaped_reward_(
             doom::parse_json(c.reward_config, "reward_config"),
             doom::parse_json(c.selected_weapon_reward_config, "selected_weapon_reward_config"),
             c.weapon_duration),
-        engine_({host.asset("engine"), host.asset("home")}, f_.scenario, host,
-                doom::Engine::Seconds(c.engine_timeout)),
-        game_(engine_, f_.scenario) {}
+        host_(x),
+        patience_(c.engine_timeout) {}
 
   // vizdoom's own: a generator whose numbers are the engine's seeds, one an episode.
   void seed(std::uint64_t s) { rng_.seed(static_cast<std::uint32_t>(s ^ s >> 32)); }
 
-  void reset() {
-    game_.begin(static_cast<std::uint32_t>(rng_()));
-    scenario_reward_.begin(game_.state());
-    shaped_reward_.begin(game_.state());
+  void reset(const C& c) {
+    doom::Game::Start start;
+    start.seed = static_cast<std::uint32_t>(rng_());
+    if (!c.demo_path.empty())
+      start.replay = file(c.demo_path, "demo_path");
+    else if (!recordings_.empty())
+      start.record = recordings_ + std::to_string(episode_) + ".lmp";
+    ++episode_;
+    // The engine is started with the seed of its first episode, as vizdoom's controller does it.
+    if (!played_) played_ = std::make_unique<Played>(host_, f_.scenario, start.seed, patience_);
+    if (episode_ > 1 || !start.record.empty() || !start.replay.empty()) played_->game.begin(start);
+    scenario_reward_.begin(played_->game.state());
+    shaped_reward_.begin(played_->game.state());
   }
 
   envpool::result step(const envpool::input& in) {
     f_.actions->press(in, buttons_);
-    const int tics = game_.play(buttons_, frame_skip_);
-    const double own = scenario_reward_.step(game_.state(), tics);
-    const double shaped = shaped_reward_.step(game_.state());
-    const bool terminated = game_.dead() || game_.map_end();
+    doom::Game& game = played_->game;
+    const int tics = game.play(buttons_, frame_skip_);
+    const double own = scenario_reward_.step(game.state(), tics);
+    const double shaped = shaped_reward_.step(game.state());
+    const bool dead = game.dead() && (episodic_life_ || !game.state().multiplayer);
+    const bool terminated = dead || game.map_end();
     return {.reward = shaped_reward_.empty() ? own : shaped,
             .terminated = terminated,
-            .truncated = !terminated && game_.timed_out()};
+            .truncated = !terminated && game.timed_out()};
   }
 
   void observe(const envpool::view& v) const {
     for (const Image& image : f_.images) copy(v, image.field, image.region);
     if (f_.audio) copy(v, *f_.audio, Region::kAudio);
-    const doom::GameState& s = game_.state();
+    const doom::GameState& s = played_->game.state();
     if (f_.notifications)
       v.put(*f_.notifications,
             std::string_view(s.notifications_text,
@@ -287,8 +309,9 @@ class Doom {
   }
 
   void draw(const ep_image& image) const {
+    if (!played_) throw envpool::error(EP_E_STATE, "nothing to draw before the first reset()");
     const auto* from =
-        reinterpret_cast<const std::uint8_t*>(engine_.region(Region::kScreen).data());
+        reinterpret_cast<const std::uint8_t*>(played_->engine.region(Region::kScreen).data());
     const bool gray = f_.scenario.format == doom::Format::kGray;
     for (std::uint32_t row = 0; row < image.height; ++row) {
       std::uint8_t* to = static_cast<std::uint8_t*>(image.pixels) + row * image.row_bytes;
@@ -307,7 +330,7 @@ class Doom {
   void copy(const envpool::view& v, const envpool::obs<T>& field, Region region) const {
     const auto to = v[field];
     if (!to) return;
-    const auto from = engine_.region(region);
+    const auto from = played_->engine.region(region);
     const std::size_t bytes = to.size() * sizeof to[0];
     if (from.size() < bytes)
       throw envpool::error(EP_E_BROKEN, "the Doom engine gives " + std::to_string(from.size()) +
@@ -340,11 +363,28 @@ class Doom {
     if (!c.map_id.empty()) s.map = c.map_id;
     if (c.skill != 0) s.skill = c.skill;
     for (const std::string& word : doom::split_arguments(c.game_args)) s.game_args.push_back(word);
+    // Their maps have starts for deathmatch only: without it the engine crashes.
+    if (name == "cig" || name == "multi" || name == "multi_duel")
+      s.game_args.emplace_back("-deathmatch");
     if (!c.screen_resolution.empty()) s.set_resolution(c.screen_resolution, "screen_resolution");
     if (!c.screen_format.empty()) s.set_format(c.screen_format, "screen_format");
     if (c.buffers != "scenario") choose_buffers(c.buffers, s);
     s.check();
     return s;
+  }
+
+  static std::string file(const std::string& path, const char* option) {
+    if (!std::filesystem::is_regular_file(path))
+      throw envpool::error(EP_E_NOT_FOUND, std::string(option) + ": there is no file " + path);
+    return std::filesystem::absolute(path).string();
+  }
+
+  // What the names of an env's recordings begin with.
+  static std::string recordings(const std::string& folder, std::uint64_t env_id) {
+    if (folder.empty()) return {};
+    if (!std::filesystem::is_directory(folder))
+      throw envpool::error(EP_E_NOT_FOUND, "lmp_save_dir: there is no folder " + folder);
+    return (std::filesystem::absolute(folder) / ("env" + std::to_string(env_id) + "_")).string();
   }
 
   static void choose_buffers(const std::string& names, doom::Scenario& s) {
@@ -387,12 +427,26 @@ class Doom {
 
   const fields f_;
   const int frame_skip_;
+  const bool episodic_life_;
+  const std::string recordings_;
+  std::uint64_t episode_ = 0;
   std::mt19937 rng_;
   doom::Buttons buttons_{};
   doom::ScenarioReward scenario_reward_;
   doom::ShapedReward shaped_reward_;
-  doom::Engine engine_;
-  doom::Game game_;
+
+  // From the first reset on.
+  struct Played {
+    doom::Engine engine;
+    doom::Game game;
+    Played(const envpool::host& host, const doom::Scenario& scenario, std::uint32_t seed,
+           doom::Engine::Seconds patience)
+        : engine({host.asset("engine"), host.asset("home")}, scenario, seed, host, patience),
+          game(engine, scenario) {}
+  };
+  const envpool::host host_;
+  const doom::Engine::Seconds patience_;
+  std::unique_ptr<Played> played_;
 };
 
 constexpr std::array kAny = {Task{"Doom-v1", ""}};

@@ -2,14 +2,17 @@
 #include "queue.hpp"
 
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <cstddef>
 #include <cstring>
 #include <envpool/env.hpp>
@@ -123,6 +126,19 @@ void Queue::Unmap::operator()(Image* image) const noexcept { munmap(image, 10448
 void Queue::unlink() noexcept {
   if (!name_.empty()) shm_unlink(name_.c_str());
   name_.clear();
+}
+
+// Whatever the words of a condition variable mean, all zero is a fresh one; who sleeps, sleeps on
+// one of them.
+void Queue::abandon() noexcept {
+  for (pthread_cond_t* condition : {&image_->came, &image_->left}) {
+    auto* words = reinterpret_cast<std::uint32_t*>(condition);
+    for (std::size_t i = 0; i < sizeof *condition / sizeof *words; ++i) {
+      // Relaxed: the C library's own accesses, woken by the call below, are what is to see it.
+      std::atomic_ref(words[i]).store(0, std::memory_order_relaxed);
+      syscall(SYS_futex, words + i, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+    }
+  }
 }
 
 bool Queue::send(Code code, const std::string& text, std::chrono::milliseconds wait) {

@@ -37,6 +37,10 @@ class Queue {
   bool send(Code code, const std::string& text, std::chrono::milliseconds wait);
   std::optional<Message> receive(std::chrono::milliseconds wait);
 
+  // When the engine is dead, by any thread: who waits here wakes up. A process killed in the middle
+  // of a signal leaves a condition variable locked, and then not even a wait with a timeout ends.
+  void abandon() noexcept;
+
  private:
   struct Image;
   struct Unmap {

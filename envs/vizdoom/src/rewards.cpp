@@ -10,13 +10,18 @@ namespace {
 struct Counter {
   double Worth::* worth;
   std::int32_t GameState::* value;
+  bool only_rises = false;  // a fall is worth nothing
 };
-constexpr Counter kCounters[] = {
-    {&Worth::kill, &GameState::kills},         {&Worth::item, &GameState::items},
-    {&Worth::secret, &GameState::secrets},     {&Worth::frag, &GameState::frags},
-    {&Worth::hit, &GameState::hits},           {&Worth::hit_taken, &GameState::hits_taken},
-    {&Worth::damage_made, &GameState::damage}, {&Worth::damage_taken, &GameState::damage_taken},
-    {&Worth::health, &GameState::health},      {&Worth::armor, &GameState::armor}};
+constexpr Counter kCounters[] = {{&Worth::kill, &GameState::kills},
+                                 {&Worth::item, &GameState::items},
+                                 {&Worth::secret, &GameState::secrets},
+                                 {&Worth::frag, &GameState::frags},
+                                 {&Worth::hit, &GameState::hits},
+                                 {&Worth::hit_taken, &GameState::hits_taken},
+                                 {&Worth::damage_made, &GameState::damage},
+                                 {&Worth::damage_taken, &GameState::damage_taken},
+                                 {&Worth::health, &GameState::health, true},
+                                 {&Worth::armor, &GameState::armor, true}};
 
 double from_fixed(std::int32_t value) { return value / 65536.; }
 
@@ -32,8 +37,11 @@ double ScenarioReward::step(const GameState& s, int tics) {
   double reward = from_fixed(s.map_reward) - map_reward_ + tics * worth_.living;
   if (s.dead) reward += worth_.death;
   if (s.map_end && !s.dead) reward += worth_.map_exit;
-  for (std::size_t i = 0; i < std::size(kCounters); ++i)
-    reward += (s.*kCounters[i].value - counters_[i]) * worth_.*kCounters[i].worth;
+  for (std::size_t i = 0; i < std::size(kCounters); ++i) {
+    const Counter& c = kCounters[i];
+    const double change = s.*c.value - counters_[i];
+    if (change > 0 || !c.only_rises) reward += change * worth_.*c.worth;
+  }
   remember(s);
   return reward;
 }

@@ -92,7 +92,8 @@ struct Scenario::Entry {
       const fs::path path = fs::path(folder) / value;  // an absolute value stays as it is
       std::error_code ignored;
       if (fs::is_regular_file(path, ignored)) return fs::absolute(path).lexically_normal().string();
-      tried += (tried.empty() ? "" : " or ") + path.string();
+      if (!tried.empty()) tried += " or ";
+      tried += path.string();
       if (fs::path(value).is_absolute()) break;
     }
     throw envpool::error(EP_E_NOT_FOUND,
@@ -269,7 +270,10 @@ void Scenario::read(const Json& json, const std::vector<std::string>& folders,
       return out.str();
     };
     if (const auto* list = std::get_if<Json::Array>(&value.value)) {
-      for (const Json& one : *list) e.value += (e.value.empty() ? "" : " ") + text(one);
+      for (const Json& one : *list) {
+        if (!e.value.empty()) e.value += ' ';
+        e.value += text(one);
+      }
     } else {
       e.value = text(value);
     }

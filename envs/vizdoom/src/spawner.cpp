@@ -2,8 +2,11 @@
 #include "spawner.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -11,12 +14,12 @@
 
 #include <atomic>
 #include <cerrno>
-#include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <envpool/env.hpp>
 #include <functional>
 #include <future>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -28,7 +31,7 @@ namespace {
 constexpr std::size_t kTail = 2000;  // characters of output that are kept
 
 // The kernel tells a child of its parent's death when the *thread* that made it ends. So all
-// children are made by one thread, which never ends.
+// children are made by one thread, which never ends. It also watches them.
 class Spawner {
  public:
   static Spawner& instance() {
@@ -44,6 +47,15 @@ class Spawner {
     return *made.release();  // immortal
   }
 
+  Spawner() : bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    if (bell_ < 0)
+      throw envpool::error(EP_E_FAILED, std::string("no eventfd: ") + std::strerror(errno));
+  }
+  ~Spawner() { close(bell_); }
+  Spawner(const Spawner&) = delete;
+  Spawner& operator=(const Spawner&) = delete;
+
+  // Has the thread do something and waits for the result.
   pid_t call(std::function<pid_t()> job) {
     std::packaged_task<pid_t()> task(std::move(job));
     std::future<pid_t> result = task.get_future();
@@ -51,9 +63,13 @@ class Spawner {
       const std::lock_guard lock(mutex_);
       tasks_.push_back(std::move(task));
     }
-    more_.notify_one();
+    eventfd_write(bell_, 1);
     return result.get();
   }
+
+  // By the thread itself, in a call().
+  void watch(int pidfd, std::function<void()> at_death) { watched_[pidfd] = std::move(at_death); }
+  void forget(int pidfd) { watched_.erase(pidfd); }
 
  private:
   // In a forked child, where its thread is not: the next user makes another.
@@ -65,18 +81,27 @@ class Spawner {
     pthread_sigmask(SIG_SETMASK, &all, nullptr);  // signals are for the user's threads
     prctl(PR_SET_NAME, "doom-spawner");
     for (;;) {
+      std::vector<pollfd> files = {{bell_, POLLIN, 0}};
+      for (const auto& [pidfd, at_death] : watched_) files.push_back({pidfd, POLLIN, 0});
+      poll(files.data(), files.size(), -1);
+      for (const pollfd& file : files) {
+        if (file.revents == 0 || file.fd == bell_) continue;
+        const auto died = watched_.extract(file.fd);
+        died.mapped()();
+      }
+      eventfd_t rings;
+      eventfd_read(bell_, &rings);
       std::unique_lock lock(mutex_);
-      more_.wait(lock, [&] { return !tasks_.empty(); });
-      std::packaged_task<pid_t()> task = std::move(tasks_.front());
-      tasks_.pop_front();
+      std::deque<std::packaged_task<pid_t()>> tasks = std::exchange(tasks_, {});
       lock.unlock();
-      task();
+      for (auto& task : tasks) task();
     }
   }
 
   static std::atomic<Spawner*> instance_;
+  const int bell_;
+  std::map<int, std::function<void()>> watched_;  // the thread's own
   std::mutex mutex_;
-  std::condition_variable more_;
   std::deque<std::packaged_task<pid_t()>> tasks_;
 };
 std::atomic<Spawner*> Spawner::instance_{nullptr};
@@ -87,6 +112,7 @@ struct Order {
   const char* folder;
   int output;
   pid_t parent;
+  cpu_set_t cpus;  // where it may run: as the thread that wants it
 };
 
 // Between vfork and exec: shares our memory, so nothing but system calls. Returns errno.
@@ -94,6 +120,7 @@ int become(const Order& order) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != order.parent) _exit(0);  // it died meanwhile
   setsid();
+  sched_setaffinity(0, sizeof order.cpus, &order.cpus);
   for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
@@ -124,7 +151,7 @@ pid_t start(const Order& order) {
 
 }  // namespace
 
-Child::Child(const Program& program) {
+Child::Child(const Program& program, std::function<void()> at_death) {
   std::vector<char*> arguments = {const_cast<char*>(program.path.c_str())};
   for (const std::string& argument : program.arguments)
     arguments.push_back(const_cast<char*>(argument.c_str()));
@@ -134,9 +161,16 @@ Child::Child(const Program& program) {
   if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
     throw envpool::error(EP_E_FAILED,
                          std::string("no pipe for an engine: ") + std::strerror(errno));
-  const Order order = {program.path.c_str(), arguments.data(), program.folder.c_str(), ends[1],
-                       getpid()};
-  const pid_t pid = Spawner::instance().call([&order] { return start(order); });
+  Order order = {
+      program.path.c_str(), arguments.data(), program.folder.c_str(), ends[1], getpid(), {}};
+  sched_getaffinity(0, sizeof order.cpus, &order.cpus);
+  Spawner& spawner = Spawner::instance();
+  const pid_t pid = spawner.call([&] {
+    const pid_t made = start(order);
+    if (made > 0) death_ = static_cast<int>(syscall(SYS_pidfd_open, made, 0u));
+    if (death_ >= 0) spawner.watch(death_, std::move(at_death));
+    return made;
+  });
   close(ends[1]);
   if (pid < 0) {
     close(ends[0]);
@@ -148,6 +182,14 @@ Child::Child(const Program& program) {
 }
 
 Child::~Child() {
+  if (death_ >= 0) {
+    Spawner& spawner = Spawner::instance();
+    spawner.call([&] {
+      spawner.forget(death_);
+      return 0;
+    });
+    close(death_);
+  }
   kill();
   close(output_);
 }

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,9 @@ struct Program {
 // two threads at once.
 class Child {
  public:
-  // Throws envpool::error(EP_E_FAILED), naming path and reason.
-  explicit Child(const Program& program);
+  // at_death is called once when it is dead, by a thread of ours, unless this object is gone
+  // before. Throws envpool::error(EP_E_FAILED), naming path and reason.
+  Child(const Program& program, std::function<void()> at_death);
   ~Child();  // kills it
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
@@ -37,6 +39,7 @@ class Child {
 
  private:
   pid_t pid_ = -1;
+  int death_ = -1;  // a pidfd, readable when it is dead; -1: an old kernel
   int output_ = -1;
   bool gone_ = false;
   int status_ = 0;
