@@ -1,11 +1,15 @@
-"""What the Python tests share: the reference plugins, and an exact comparison."""
+"""What the Python tests share: the reference plugins, an exact comparison, and what a process must not leave behind."""
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +33,7 @@ def plugins() -> Path:
 @pytest.fixture(scope="session", autouse=True)
 def tasks(plugins: Path) -> None:
     """Registers the tasks of the good reference plugins."""
-    for name in ("cartpole_cpp", "kitchen_sink", "multi_agent"):
+    for name in ("cartpole_cpp", "kitchen_sink", "multi_agent", "evil"):
         envpool_sdk.load_plugin(plugins / f"{name}.so")
 
 
@@ -78,3 +82,35 @@ def run_python() -> Callable[..., subprocess.CompletedProcess[str]]:
         )
 
     return run
+
+
+@pytest.fixture(scope="session")
+def keeper(tasks: None) -> None:
+    """Starts the thread that looks after worker processes; it stays as long as the process."""
+    envpool_sdk.make("Counter-v0", isolation="process").close()
+
+
+@pytest.fixture
+def no_leaks(keeper: None) -> Iterator[None]:
+    """After the test no process, descriptor, thread, mapping or name in /dev/shm is left that was not there before."""
+    before = _belongings()
+    yield
+    end = time.monotonic() + 5
+    while (left := _belongings() - before) and time.monotonic() < end:
+        time.sleep(0.02)
+    assert not left
+
+
+def _belongings() -> Counter[str]:
+    gc.collect()
+    found: Counter[str] = Counter()
+    for fd in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(FileNotFoundError):  # that of listdir itself
+            found["descriptor of " + os.readlink(f"/proc/self/fd/{fd}").split(":")[0]] += 1
+    for thread in os.listdir("/proc/self/task"):
+        found["thread"] += 1
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it ended
+            found.update(f"process {pid}" for pid in Path(f"/proc/self/task/{thread}/children").read_text().split())
+    found["mapping"] = Path("/proc/self/maps").read_text().count("memfd:envpool")
+    found.update(f"/dev/shm/{name}" for name in os.listdir("/dev/shm") if "envpool" in name)  # others use it too
+    return found
