@@ -826,7 +826,7 @@ nb::tuple measure_bare_loop(const PyPlugin& plugin, const std::string& task_id,
   within(task.id, [&] { settings.transforms.check(); });
   const Plan plan(task, host, describe(task, host, complete), settings);
   const nb::tuple arrays(actions);
-  const std::size_t rows = arrays.size() == 0 ? 0 : nb::len(arrays[0]);
+  const std::size_t rows = arrays.size() == 0 ? 0 : nb::len(nb::object(arrays[0]));
   std::vector<nb::object> keepers;
   const std::vector<ActionRows> checked = action_rows(plan, arrays, rows, keepers);
   BareLoop done;
