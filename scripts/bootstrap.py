@@ -102,7 +102,8 @@ def hash_of(paths: Iterable[Path], *extra: str) -> str:
         files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
         for file in files:
             relative = file.relative_to(ROOT)
-            if file.suffix != ".so" and not _SKIPPED_FOLDERS.intersection(relative.parts):
+            skipped = _SKIPPED_FOLDERS.intersection(relative.parts) and relative.parts[0] != "templates"
+            if file.suffix != ".so" and not skipped:
                 digest.update(f"{relative}\0{file.stat().st_size}\0".encode())
                 digest.update(file.read_bytes())
     return digest.hexdigest()
@@ -180,7 +181,10 @@ def _install_wheel(title: str, source: Path, stamp: _Stamp) -> None:
 
 def install_packages() -> None:
     """Builds and installs the wheels of the SDK and of every engine package whose sources changed."""
-    sdk = [ROOT / name for name in ("CMakeLists.txt", "pyproject.toml", "README.md", "LICENSE", "cmake", "sdk")]
+    sdk = [
+        ROOT / name
+        for name in ("CMakeLists.txt", "pyproject.toml", "README.md", "LICENSE", "cmake", "sdk", "templates")
+    ]
     stamp = _Stamp("envpool-sdk", hash_of(sdk))
     if not stamp.fresh():
         _install_wheel("envpool-sdk", ROOT, stamp)
