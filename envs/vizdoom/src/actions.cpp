@@ -106,7 +106,7 @@ void Actions::add_discrete(envpool::spec& spec, const std::string& name) {
       for (const auto& [button, value] : c) {
         if (!label.empty()) label += '+';
         label += button_names()[button];
-        if (is_delta(button)) label += "=" + std::to_string(value);
+        if (is_delta(button)) label.append(1, '=').append(std::to_string(value));
       }
       labels.push_back(label.empty() ? "NOOP" : label);
     }

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "leftovers.hpp"
+
 namespace doom {
 namespace {
 
@@ -121,6 +123,7 @@ Engine::Engine(const Installation& files, const Scenario& scenario, std::uint32_
     std::string name;
     ~Unlink() { shm_unlink(name.c_str()); }
   } memory_name{"/ViZDoomSM" + id_};
+  const Leftovers while_it_starts(id_);
   child_ = std::make_unique<Child>(
       Program{files.executable, arguments(scenario, seed, id_), files.home}, [this] {
         to_engine_.abandon();

@@ -442,7 +442,10 @@ class Doom {
     Played(const envpool::host& host, const doom::Scenario& scenario, std::uint32_t seed,
            doom::Engine::Seconds patience)
         : engine({host.asset("engine"), host.asset("home")}, scenario, seed, host, patience),
-          game(engine, scenario) {}
+          game(engine, scenario) {
+      if (scenario.audio && !game.state().openal)
+        host.log(EP_LOG_WARN, "Doom is silent: its engine found no OpenAL (on Debian: libopenal1)");
+    }
   };
   const envpool::host host_;
   const doom::Engine::Seconds patience_;

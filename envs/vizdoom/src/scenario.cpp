@@ -316,18 +316,25 @@ void Scenario::set_format(const std::string& text, const std::string& where) {
                              {"DOOM_256_COLORS8", Format::kRgb}});
 }
 
-void Scenario::check() const {
+void Scenario::check() {
   const std::string of = file.empty() ? "" : file + ": ";
   if (buttons.empty())
     refuse(of + "available_buttons names no button: there would be nothing to do");
-  bool found = false;
-  for (const std::string& wad : {wad_path, game_path}) {
-    if (!wad.empty() && !found) found = Wad(wad).has(map);
+  std::vector<std::string> wads = {game_path};
+  if (!wad_path.empty()) wads.insert(wads.begin(), wad_path);
+  const std::vector<std::string> maps =
+      map.empty() ? std::vector<std::string>{"map01", "E1M1"} : std::vector{map};
+  for (const std::string& wad : wads) {
+    const Wad directory(wad);
+    for (const std::string& name : maps) {
+      if (!directory.has(name)) continue;
+      map = name;
+      return;
+    }
   }
-  if (!found)
-    throw envpool::error(EP_E_NOT_FOUND, of + "there is no map \"" + map + "\" in " +
-                                             (wad_path.empty() ? "" : wad_path + " or ") +
-                                             game_path);
+  std::string where = wads[0];
+  if (wads.size() > 1) where += " or " + wads[1];
+  throw envpool::error(EP_E_NOT_FOUND, of + "there is no map \"" + maps[0] + "\" in " + where);
 }
 
 std::vector<std::string> split_arguments(const std::string& text) {

@@ -25,7 +25,7 @@ struct Scenario {
   std::string file;       // the .cfg, empty: none
   std::string game_path;  // the IWAD, absolute
   std::string wad_path;   // the PWAD, absolute; empty: none
-  std::string map = "map01";
+  std::string map;        // empty: not said
   int skill = 3;
   int width = 320, height = 240;
   Format format = Format::kRgb;
@@ -53,9 +53,9 @@ struct Scenario {
   void set_resolution(const std::string& text, const std::string& where);
   void set_format(const std::string& text, const std::string& where);
 
-  // Looks whether what the engine would silently not find is there. Throws EP_E_NOT_FOUND,
-  // EP_E_ARGUMENT.
-  void check() const;
+  // Looks whether what the engine would silently not find is there. The map, if none is named, is
+  // the game's first. Throws EP_E_NOT_FOUND, EP_E_ARGUMENT.
+  void check();
 
  private:
   struct Entry;

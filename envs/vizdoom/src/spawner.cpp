@@ -110,14 +110,15 @@ struct Order {
   const char* path;
   char* const* arguments;
   const char* folder;
-  int output;
+  int input, output;  // input -1: none
+  bool outlives_us;
   pid_t parent;
   cpu_set_t cpus;  // where it may run: as the thread that wants it
 };
 
 // Between vfork and exec: shares our memory, so nothing but system calls. Returns errno.
 int become(const Order& order) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (!order.outlives_us) prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != order.parent) _exit(0);  // it died meanwhile
   setsid();
   sched_setaffinity(0, sizeof order.cpus, &order.cpus);
@@ -126,7 +127,8 @@ int become(const Order& order) {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   const int null = open("/dev/null", O_RDWR);
-  if (null < 0 || dup2(null, 0) < 0 || dup2(order.output, 1) < 0 || dup2(order.output, 2) < 0)
+  const int input = order.input < 0 ? null : order.input;
+  if (null < 0 || dup2(input, 0) < 0 || dup2(order.output, 1) < 0 || dup2(order.output, 2) < 0)
     return errno;
   syscall(SYS_close_range, 3u, ~0u,
           0u);  // an old kernel without it leaves what is not close-on-exec
@@ -161,8 +163,14 @@ Child::Child(const Program& program, std::function<void()> at_death) {
   if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
     throw envpool::error(EP_E_FAILED,
                          std::string("no pipe for an engine: ") + std::strerror(errno));
-  Order order = {
-      program.path.c_str(), arguments.data(), program.folder.c_str(), ends[1], getpid(), {}};
+  Order order = {program.path.c_str(),
+                 arguments.data(),
+                 program.folder.c_str(),
+                 program.input,
+                 ends[1],
+                 program.outlives_us,
+                 getpid(),
+                 {}};
   sched_getaffinity(0, sizeof order.cpus, &order.cpus);
   Spawner& spawner = Spawner::instance();
   const pid_t pid = spawner.call([&] {

@@ -13,11 +13,13 @@ struct Program {
   std::string path;
   std::vector<std::string> arguments;  // without the program's own name
   std::string folder;                  // its working directory
+  int input = -1;                      // its standard input, -1: nothing
+  bool outlives_us = false;
 };
 
-// A running or dead child. It has a session of its own (Ctrl-C in a terminal does not reach it), no
-// file of ours, and is killed by the kernel when this process ends, however it ends. Not for use by
-// two threads at once.
+// A running or dead child. Unless it outlives us, the kernel kills it when this process ends,
+// however it ends. It has a session of its own (Ctrl-C in a terminal does not reach it) and no file
+// of ours. Not for use by two threads at once.
 class Child {
  public:
   // at_death is called once when it is dead, by a thread of ours, unless this object is gone

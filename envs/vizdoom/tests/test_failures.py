@@ -7,6 +7,7 @@ import signal
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -152,6 +153,33 @@ def test_engines_die_with_their_parent(by: signal.Signals) -> None:
     parent.stdout.close()
     _, alive = psutil.wait_procs(children, timeout=5)
     assert not alive
+
+
+STARTER = """
+import envpool_sdk
+print("up", flush=True)
+envpool_sdk.make("DoomBasic-v1", num_envs=12, seed=1).reset()
+"""
+
+
+@pytest.mark.parametrize("delay", [0.05, 0.2, 0.4])
+def test_killed_while_engines_start(delay: float) -> None:
+    """Names of shared memory are gone soon after, though nobody was left to remove them."""
+    before = names()
+    parent = subprocess.Popen([sys.executable, "-c", STARTER], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    assert parent.stdout is not None
+    assert parent.stdout.readline() == b"up\n"
+    time.sleep(delay)
+    children = psutil.Process(parent.pid).children()
+    parent.kill()
+    parent.wait(10)
+    parent.stdout.close()
+    _, alive = psutil.wait_procs(children, timeout=5)
+    assert not alive
+    deadline = time.monotonic() + 5
+    while not names() <= before and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert names() <= before
 
 
 def kill_at_random(num_envs: int, steps: int, kills: int) -> None:

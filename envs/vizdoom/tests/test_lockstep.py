@@ -55,10 +55,20 @@ def play(scenario: str, frame_skip: int, steps: int, tmp_path: Path, **settings:
 
 
 @pytest.mark.parametrize("scenario", BUTTONS)
-def test_tic_by_tic(scenario: str, tmp_path: Path) -> None:
-    play(scenario, 1, 2200 if scenario in ("defend_the_center", "my_way_home") else 700, tmp_path)
-
-
-@pytest.mark.parametrize("scenario", BUTTONS)
 def test_four_tics_a_step(scenario: str, tmp_path: Path) -> None:
-    play(scenario, 4, 600, tmp_path)
+    play(scenario, 4, 550, tmp_path)
+
+
+def test_tic_by_tic(tmp_path: Path) -> None:
+    play("deadly_corridor", 1, 500, tmp_path)
+
+
+def test_with_the_status_bar(tmp_path: Path) -> None:
+    """Its face and numbers follow the engine's whole past, not the episode's."""
+    play("health_gathering", 4, 300, tmp_path, render_hud=True, render_messages=True)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("scenario", BUTTONS)
+def test_tic_by_tic_at_length(scenario: str, tmp_path: Path) -> None:
+    play(scenario, 1, 2500, tmp_path)
