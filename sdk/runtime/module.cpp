@@ -701,6 +701,14 @@ class PyPool {
     return dict;
   }
 
+  nb::list faults() const {
+    nb::list list;
+    for (const Fault& fault : pool_->faults()) {
+      list.append(nb::make_tuple(fault.env_id, fault.message));
+    }
+    return list;
+  }
+
   const Pool& pool() const { return *pool_; }
 
  private:
@@ -848,6 +856,7 @@ NB_MODULE(_native, m) {
       .def_prop_ro("retained_bytes", [](const PyPool& p) { return p.pool().retained_bytes(); })
       .def_prop_ro("pending", [](const PyPool& p) { return p.pool().pending(); })
       .def_prop_ro("statistics", &PyPool::statistics)
+      .def_prop_ro("faults", &PyPool::faults)
       .def("send", &PyPool::send, "actions"_a, "env_ids"_a.none() = nb::none())
       .def("reset", &PyPool::reset, "env_ids"_a.none() = nb::none(), "seeds"_a.none() = nb::none(),
            "options"_a = nb::dict())

@@ -16,6 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::int64_t kMostEnvs = 1 << 20;
+constexpr std::size_t kKeptFaults = 1000;
 
 // Checks what can be known before any env is made.
 void check(const ep_task& task, const PoolSettings& settings) {
@@ -176,15 +177,26 @@ void Pool::fail(const std::string& why) {
   wake();
 }
 
-std::optional<std::string> Pool::over_budget(const std::string& message) {
+std::vector<Fault> Pool::faults() const {
+  check_born_here();
+  const std::lock_guard lock(faults_mutex_);
+  return {latest_faults_.begin(), latest_faults_.end()};
+}
+
+std::optional<std::string> Pool::over_budget(std::uint32_t env, const std::string& message) {
+  {
+    const std::lock_guard lock(faults_mutex_);
+    latest_faults_.push_back({static_cast<std::int32_t>(env), message});
+    if (latest_faults_.size() > kKeptFaults) latest_faults_.pop_front();
+  }
   // Relaxed: only the count matters.
   if (faults_.fetch_add(1, std::memory_order_relaxed) + 1 <= max_faults_) return std::nullopt;
   return "more than max_faults=" + std::to_string(max_faults_) +
          " faults; the last one: " + message;
 }
 
-void Pool::count_fault(const std::string& message) {
-  if (const auto why = over_budget(message)) fail(*why);
+void Pool::count_fault(std::uint32_t env, const std::string& message) {
+  if (const auto why = over_budget(env, message)) fail(*why);
 }
 
 // ---- who is in flight ---------------------------------------------------------------------------

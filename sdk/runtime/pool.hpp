@@ -129,6 +129,9 @@ class Pool {
   std::uint32_t pending() const;
   std::size_t retained_bytes() const { return store_->retained_bytes(); }
   virtual Statistics statistics() const = 0;
+  // The latest 1000 faults, oldest first, those of rows not received yet too; after close() as
+  // well.
+  std::vector<Fault> faults() const;
 
  protected:
   using Clock = std::chrono::steady_clock;
@@ -168,9 +171,9 @@ class Pool {
   Error closed_error() const;
   // Gives the pool up; the reason is what everybody hears from now on.
   void fail(const std::string& why);
-  void count_fault(const std::string& message);
-  // Counts; why the pool must be given up, if it must.
-  std::optional<std::string> over_budget(const std::string& message);
+  void count_fault(std::uint32_t env, const std::string& message);
+  // Counts and keeps it; why the pool must be given up, if it must. [any-thread]
+  std::optional<std::string> over_budget(std::uint32_t env, const std::string& message);
 
   // Of an env that is not in flight; mutex_.
   virtual bool played(std::uint32_t env) const = 0;
@@ -200,6 +203,8 @@ class Pool {
   std::optional<Actions> actions_;
   std::vector<std::uint32_t> all_;  // 0, 1, 2, ...: the ids of all envs
   std::atomic<std::uint64_t> faults_{0};
+  mutable std::mutex faults_mutex_;  // may be locked under mutex_, not the other way round
+  std::deque<Fault> latest_faults_;
 
   mutable std::mutex mutex_;
   std::vector<Place> place_, before_;  // before_: where envs in flight were when they took off

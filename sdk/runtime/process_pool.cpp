@@ -239,6 +239,7 @@ Error ProcessPool::env_error(ErrorKind kind, std::uint32_t env, const std::strin
 void ProcessPool::send(std::span<const ActionRows> actions, EnvIds env_ids) {
   const Call call(*this);
   const std::lock_guard lock(mutex_);
+  notice_deaths();
   auto& ids = take_off(env_ids, Job::Kind::kStep);
   try {
     actions_->check(actions, ids);
@@ -262,6 +263,7 @@ void ProcessPool::reset(EnvIds env_ids, std::optional<std::span<const std::uint6
                         const std::vector<NamedOption>& at_reset) {
   const Call call(*this);
   const std::lock_guard lock(mutex_);
+  notice_deaths();
   auto& ids = take_off(env_ids, Job::Kind::kReset);
   std::vector<std::byte> options;
   try {
@@ -492,6 +494,7 @@ void ProcessPool::visit(EnvIds env_ids, Ask ask, const Interrupt& interrupt, Fil
   const Call call(*this);
   std::unique_lock lock(mutex_);
   const Waiting waiting(*this);
+  notice_deaths();
   const std::vector<std::uint32_t> ids = take_off(env_ids, Job::Kind::kVisit);
   in_flight_ += static_cast<std::uint32_t>(ids.size());
   visits_ += static_cast<std::uint32_t>(ids.size());

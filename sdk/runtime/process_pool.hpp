@@ -127,6 +127,7 @@ class ProcessPool final : public Pool {
   std::span<const std::byte> result(std::uint32_t env, const Slot& slot) const;
 
   // In process_pool_faults.cpp.
+  void notice_deaths();
   void look_around();
   void take_done();
   void take_outcome(std::uint32_t env);

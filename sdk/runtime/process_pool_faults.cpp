@@ -26,6 +26,12 @@ std::string seconds(std::chrono::nanoseconds time) {
 
 // ---- jobs done ----------------------------------------------------------------------------------
 
+// Before a job is given: a worker that died while idle is replaced, so that the job is not lost
+// with it.
+void ProcessPool::notice_deaths() {
+  if (deaths_->load(std::memory_order_acquire) != seen_deaths_) look_around();
+}
+
 // Takes in what has happened since the last time.
 void ProcessPool::look_around() {
   // Acquire: pairs with the keeper, before the slots are read: who is dead has done all it will.
@@ -92,7 +98,7 @@ void ProcessPool::take_outcome(std::uint32_t env) {
 // A fault that the env's row tells of.
 void ProcessPool::note_fault(std::uint32_t env, const std::string& message) {
   known_[env].faults.push_back(message);
-  if (const auto why = over_budget(message); why && failed_.empty()) failed_ = *why;
+  if (const auto why = over_budget(env, message); why && failed_.empty()) failed_ = *why;
 }
 
 // ---- workers that died --------------------------------------------------------------------------

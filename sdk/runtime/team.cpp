@@ -218,7 +218,7 @@ void Team::deliver(std::uint32_t place, Workspace& work) {
   }
   const auto note = [&](const std::string& message) {
     job.batch->add_fault(ids_[place], message);
-    on_fault_(message);
+    on_fault_(first_ + place, message);
   };
   if (work.has_ended) {
     const auto copy = [&](const Row& to, std::uint32_t column) {

@@ -53,7 +53,7 @@ struct Workspace {
 // and its job belong to one thread at a time.
 class Team {
  public:
-  using OnFault = std::function<void(const std::string& message)>;
+  using OnFault = std::function<void(std::uint32_t env, const std::string& message)>;
 
   // options: one for all, or one for each env. actions: of all envs of the pool, read at
   // first + place. on_fault: called by whoever runs the env, for each fault that a row tells of.

@@ -56,6 +56,10 @@ void check(const ep_task& task, const PoolSettings& settings) {
     refuse("isolation='thread' with num_envs=" + std::to_string(settings.num_envs) +
            ": this engine allows one env per process; allowed: num_envs=1, or isolation='process'");
   }
+  if (settings.processes.envs_per_worker != 1) {
+    refuse("envs_per_worker=" + std::to_string(settings.processes.envs_per_worker) +
+           " is for worker processes: give isolation='process' with it");
+  }
   if (settings.processes.step_timeout || settings.processes.reset_timeout) {
     refuse(
         "step_timeout and reset_timeout are for worker processes: a thread can't be stopped; "
@@ -84,7 +88,7 @@ ThreadPool::ThreadPool(Plugin& plugin, const ep_task& task,
       free_(task.sharing == EP_FREE),
       caller_works_(free_ && synchronous()),
       team_(plan_, options_, 0, num_envs_, actions_.emplace(plan_, num_envs_),
-            [this](const std::string& message) { count_fault(message); }),
+            [this](std::uint32_t env, const std::string& message) { count_fault(env, message); }),
       segments_(threads_) {
   store_ = std::make_shared<BlockStore>(column_bytes(batch_size_), memory_limit(settings));
   // Never more spinning threads than CPUs.
@@ -515,7 +519,7 @@ std::unique_ptr<Batch> ThreadPool::observe(EnvIds env_ids, const Interrupt&) {
     env.write(batch->row(row_of[id]), scratch);
     if (!env.fault() || had_fault) return;
     batch->add_fault(static_cast<std::int32_t>(id), env.message());
-    count_fault(env.message());
+    count_fault(id, env.message());
   };
   try {
     visit(env_ids, write);

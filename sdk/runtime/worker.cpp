@@ -146,7 +146,7 @@ Worker::Worker(std::shared_ptr<Arena> arena, const Orders& orders, std::uint32_t
   }
   host_.watch(header().stopping);
   team_ = std::make_unique<Team>(plan_, options_, first_, layout_.envs_of(index), actions_,
-                                 [](const std::string&) {});  // told in the slot
+                                 [](std::uint32_t, const std::string&) {});  // told in the slot
 }
 
 bool Worker::create() {

@@ -154,6 +154,7 @@ class Pool:
     retained_bytes: int  # memory of batches that is out, held by arrays or free for the next batch
     pending: int  # envs sent and not yet received
     statistics: dict[str, int]  # "steps", "episodes", "faults"
+    faults: list[tuple[int, str]]  # (env_id, message) of the latest 1000, oldest first
 
     def send(self, actions: Sequence[npt.NDArray[Any]], env_ids: npt.NDArray[np.int32] | None = None) -> None:
         """Steps these envs (None: all, in order). One C-contiguous array of exact dtype and shape [len(env_ids), ...] per action

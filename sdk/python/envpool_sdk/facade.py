@@ -303,6 +303,11 @@ class EnvPool(gymnasium.Env[Any, Any]):
         """Whether batches are smaller than the pool."""
         return self._pool.batch_size < self._pool.num_envs
 
+    @property
+    def faults(self) -> list[tuple[int, str]]:
+        """(env_id, message) of the latest faults, at most 1000, oldest first; after close() too."""
+        return self._pool.faults
+
     def __len__(self) -> int:
         """The number of envs."""
         return self._pool.num_envs

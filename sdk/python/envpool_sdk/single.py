@@ -124,6 +124,11 @@ class Env(gymnasium.Env[Any, Any]):
             info["fault"] = faults[0][1]
         return info
 
+    @property
+    def faults(self) -> list[tuple[int, str]]:
+        """(0, message) of the latest faults, at most 1000, oldest first; after close() too."""
+        return self._pool.faults
+
     def render(self) -> npt.NDArray[np.uint8] | None:
         """The present state as uint8[height, width, 3]; None with a warning if no render_mode was given."""
         if self.render_mode is None:

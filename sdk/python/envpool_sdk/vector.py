@@ -250,6 +250,11 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             messages[env_id] = message
         self._add(infos, "fault", messages, messages != None)  # noqa: E711 - by element
 
+    @property
+    def faults(self) -> list[tuple[int, str]]:
+        """(env_id, message) of the latest faults, at most 1000, oldest first; after close() too."""
+        return self._pool.faults
+
     def render(self) -> tuple[npt.NDArray[np.uint8], ...] | None:
         """The present states, uint8[height, width, 3] each; None with a warning if no render_mode was given."""
         if self.render_mode is None:
