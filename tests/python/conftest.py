@@ -1,11 +1,13 @@
-"""What the Python tests share: the reference plugins, and an exact comparison."""
+"""What the Python tests share: the reference plugins, an exact comparison, and what a process must not leave behind."""
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,7 @@ def plugins() -> Path:
 @pytest.fixture(scope="session", autouse=True)
 def tasks(plugins: Path) -> None:
     """Registers the tasks of the good reference plugins."""
-    for name in ("cartpole_cpp", "kitchen_sink", "multi_agent"):
+    for name in ("cartpole_cpp", "kitchen_sink", "multi_agent", "evil"):
         envpool_sdk.load_plugin(plugins / f"{name}.so")
 
 
@@ -78,3 +80,40 @@ def run_python() -> Callable[..., subprocess.CompletedProcess[str]]:
         )
 
     return run
+
+
+@pytest.fixture(scope="session")
+def keeper(tasks: None) -> None:
+    """Starts the thread that looks after worker processes; it stays as long as the process."""
+    envpool_sdk.make("Counter-v0", isolation="process").close()
+
+
+@pytest.fixture
+def no_leaks(keeper: None) -> Iterator[None]:
+    """After the test no process, descriptor, thread, mapping or name in /dev/shm is left that was not there before."""
+    before = _belongings()
+    yield
+    end = time.monotonic() + 5
+    while (now := _belongings()) != before and time.monotonic() < end:
+        time.sleep(0.02)
+    assert now == before
+
+
+def _belongings() -> dict[str, list[str]]:
+    gc.collect()
+    links = []
+    for fd in os.listdir("/proc/self/fd"):
+        try:
+            links.append(os.readlink(f"/proc/self/fd/{fd}"))
+        except FileNotFoundError:  # that of listdir itself
+            continue
+    children = []
+    for task in os.listdir("/proc/self/task"):
+        children += Path(f"/proc/self/task/{task}/children").read_text().split()
+    return {
+        "processes": sorted(children),
+        "descriptors": sorted(link.split(":")[0] for link in links),
+        "threads": [str(len(os.listdir("/proc/self/task")))],
+        "mappings": [line for line in Path("/proc/self/maps").read_text().splitlines() if "memfd:envpool" in line],
+        "shm": [name for name in os.listdir("/dev/shm") if "envpool" in name],  # others use it too
+    }

@@ -464,12 +464,6 @@ def test_pools_cannot_be_copied() -> None:
     assert pickle.loads(pickle.dumps(envs[0].spec)).id == "CartPole-v1"
 
 
-def test_one_per_process_engines() -> None:
-    """Case 35, for now: several envs of such an engine are refused."""
-    with pytest.raises(ValueError, match=r"Globals-v0: num_envs=4.*one env per process"):
-        make("Globals-v0")
-
-
 def test_disabled_autoreset() -> None:
     """Case 55: an env whose episode has ended is never stepped, and the others are not either."""
     env = make("KitchenSink-v0", num_envs=2, autoreset_mode="Disabled", env_kwargs=[{"length": 2}, {"length": 9}])
@@ -708,7 +702,7 @@ def test_reset_after_a_failed_reset(env_id: int) -> None:
 # 28   | test_gymnasium_single.py: test_seeds
 # 31   | test_threads_do_not_matter; test_facade.py: test_trajectories_are_those_of_a_synchronous_pool; atari: test_faces.py
 # 33   | test_half_a_file; atari: test_engine.py: test_bad_options_are_explained
-# 35   | test_one_per_process_engines (refused until there are worker processes)
+# 35   | test_processes.py: test_one_per_process_engines
 # 37   | test_broken_specs_name_the_file, test_half_a_file; test_registration.py: test_files_that_are_no_plugins, test_broken_plugins
 # 42   | test_facade.py: test_an_env_that_hangs
 # 44   | test_close_while_others_wait, test_exit; test_facade.py: test_close
