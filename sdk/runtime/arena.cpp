@@ -110,7 +110,9 @@ std::shared_ptr<Arena> Arena::make(std::size_t fixed, std::size_t for_blocks) {
   return std::shared_ptr<Arena>(new Arena(std::move(file), base, bytes, fixed, true));
 }
 
-std::shared_ptr<Arena> Arena::open(Descriptor file) {
+std::shared_ptr<Arena> Arena::open(Descriptor given) {
+  // An argument may live as long as the caller's whole expression: for a worker that is its life.
+  const Descriptor file(std::move(given));
   struct stat about{};
   if (fstat(file.get(), &about) != 0 || about.st_size <= 0) {
     throw Error(ErrorKind::kRuntime, "a worker was started without its shared memory");

@@ -38,7 +38,7 @@ class Arena : public BlockMemory {
   // Throws Error(kMemory).
   static std::shared_ptr<Arena> make(std::size_t fixed, std::size_t for_blocks);
   // Of a worker: maps what it was given and closes the descriptor. Throws Error(kRuntime).
-  static std::shared_ptr<Arena> open(Descriptor file);
+  static std::shared_ptr<Arena> open(Descriptor given);
   ~Arena() override;
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
