@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -94,26 +96,21 @@ def no_leaks(keeper: None) -> Iterator[None]:
     before = _belongings()
     yield
     end = time.monotonic() + 5
-    while (now := _belongings()) != before and time.monotonic() < end:
+    while (left := _belongings() - before) and time.monotonic() < end:
         time.sleep(0.02)
-    assert now == before
+    assert not left
 
 
-def _belongings() -> dict[str, list[str]]:
+def _belongings() -> Counter[str]:
     gc.collect()
-    links = []
+    found: Counter[str] = Counter()
     for fd in os.listdir("/proc/self/fd"):
-        try:
-            links.append(os.readlink(f"/proc/self/fd/{fd}"))
-        except FileNotFoundError:  # that of listdir itself
-            continue
-    children = []
-    for task in os.listdir("/proc/self/task"):
-        children += Path(f"/proc/self/task/{task}/children").read_text().split()
-    return {
-        "processes": sorted(children),
-        "descriptors": sorted(link.split(":")[0] for link in links),
-        "threads": [str(len(os.listdir("/proc/self/task")))],
-        "mappings": [line for line in Path("/proc/self/maps").read_text().splitlines() if "memfd:envpool" in line],
-        "shm": [name for name in os.listdir("/dev/shm") if "envpool" in name],  # others use it too
-    }
+        with contextlib.suppress(FileNotFoundError):  # that of listdir itself
+            found["descriptor of " + os.readlink(f"/proc/self/fd/{fd}").split(":")[0]] += 1
+    for thread in os.listdir("/proc/self/task"):
+        found["thread"] += 1
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it ended
+            found.update(f"process {pid}" for pid in Path(f"/proc/self/task/{thread}/children").read_text().split())
+    found["mapping"] = Path("/proc/self/maps").read_text().count("memfd:envpool")
+    found.update(f"/dev/shm/{name}" for name in os.listdir("/dev/shm") if "envpool" in name)  # others use it too
+    return found
