@@ -127,7 +127,8 @@ struct Header {
   alignas(64) Word stamp{0};     // the order of finished jobs
 };
 
-enum class Work : std::uint32_t { kNone, kCreate, kStep, kReset, kVisit };
+// kSweep: a step of all envs of the worker at once, resets of those that are over included.
+enum class Work : std::uint32_t { kNone, kCreate, kStep, kReset, kVisit, kSweep };
 
 struct Mailbox {
   Bell bell;

@@ -615,7 +615,11 @@ Env::Picture ProcessPool::render(std::int64_t env, std::uint32_t width, std::uin
         const auto bytes = result(which, it);
         const auto* pixels = reinterpret_cast<const std::uint8_t*>(bytes.data());
         picture = {it.picture_width, it.picture_height, {pixels, pixels + bytes.size()}};
-        picture.pixels.resize(std::size_t{3} * picture.width * picture.height);
+        // A mad engine may have written over it.
+        if (bytes.size() != std::size_t{3} * picture.width * picture.height ||
+            picture.width > bytes.size() || picture.height > bytes.size()) {
+          throw env_error(ErrorKind::kRuntime, which, "render: the size of the picture is spoilt");
+        }
       });
   return picture;
 }

@@ -139,6 +139,8 @@ void ProcessPool::worker_died(std::uint32_t worker) {
     Slot& it = slot(env);
     Known& known = known_[env];
     it.inherits = known.played;
+    // A reset that died: the next one must not begin with the same seed.
+    if (known.in_worker && (it.ask == Ask::kReset || known.over)) ++known.respawns;
     it.past_seed = known.seed;
     it.past_respawns = known.respawns;
     if (known.in_worker) {
@@ -269,6 +271,10 @@ void ProcessPool::kill_late(Clock::time_point now) {
       const bool resets_too = plan_.settings.autoreset == Autoreset::kSameStep;
       const auto limit = *step + (resets_too ? reset.value_or(0s) : 0s);
       if (now - since > limit) kill("a step", "step_timeout", *step);
+    } else if (work == Work::kSweep && step) {
+      const auto limit = *step + reset.value_or(0s);
+      if (now - since > limit * layout_.envs_of(i))
+        kill("a step of all its envs", "step_timeout", *step);
     } else if (work == Work::kVisit && step) {
       if (now - since > *step) kill("render, observe or a state", "step_timeout", *step);
     } else if ((work == Work::kReset || work == Work::kCreate) && reset) {

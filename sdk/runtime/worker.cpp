@@ -244,7 +244,7 @@ bool Worker::run_all_at_once() {
       return false;
     }
   }
-  begin(Work::kStep);
+  begin(Work::kSweep);
   Batch& batch = batch_of(slot(0), slot(0).row);
   batch.begin(team_->size());
   team_->step_range(0, team_->size(), batch, work_);

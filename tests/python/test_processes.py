@@ -271,6 +271,19 @@ def test_a_crash_in(where: str, tmp_path: Path) -> None:
     assert len(env.faults) == 1
 
 
+def test_a_reset_that_crashes_is_not_tried_with_the_same_seed(tmp_path: Path) -> None:
+    marker = tmp_path / "marker"
+    env = make(num_envs=1, fault="segfault", where="reset", while_exists=str(marker))
+    env.reset(seed=[7])
+    for crashes in (1, 2):
+        marker.touch()
+        for _ in range(crashes):
+            assert env.reset()[1]["fault"][0] is not None
+        marker.unlink()
+        seeds = respawn_seed(7, 0, 2), respawn_seed(respawn_seed(7, 0, 2), 0, 5)
+        assert u64(int(env.reset()[0][0, 0])) == seeds[crashes - 1]
+
+
 def test_a_crash_in_the_first_reset() -> None:
     env = make(num_envs=2, fault="segfault", where="reset", env_id=1)
     with pytest.raises(envpool_sdk.EnvError, match=r"Evil-v0, env 1: .*signal 11"):
@@ -416,6 +429,23 @@ def test_a_create_that_takes_too_long() -> None:
     with pytest.raises(envpool_sdk.EnvError, match=r"env 1: create: .*reset_timeout=0.3 s"):
         make(num_envs=2, fault="hang", where="create", env_id=1, reset_timeout=0.3)
     assert time.monotonic() - start < 2.0
+
+
+def test_a_picture_that_takes_too_long() -> None:
+    env = make(num_envs=2, fault="hang", where="draw", env_id=1, step_timeout=0.3, render_mode="rgb_array")
+    ledger = Ledger(env)
+    with pytest.raises(RuntimeError, match=r"env 1: .*render, observe or a state took longer than step_timeout=0.3 s"):
+        env.render([1])
+    assert list(ledger.step()) == [1]
+    assert ledger.step() == {}
+
+
+def test_a_sweep_is_many_steps_and_resets() -> None:
+    """The limit is that of one step or reset: what many of them take together is another thing."""
+    env = make("Counter-v0", num_envs=64, envs_per_worker=64, max_episode_steps=2, step_timeout=0.05)
+    env.reset()
+    for _ in range(300):
+        assert "fault" not in env.step([1] * 64)[4]
 
 
 def test_a_stopped_worker_is_a_hang() -> None:
