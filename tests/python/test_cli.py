@@ -21,7 +21,7 @@ from envpool_sdk import _native, registry
 
 typer_testing = pytest.importorskip("typer.testing")
 
-COMMANDS = ("list", "info", "bench", "play", "doctor")
+COMMANDS = ("list", "info", "bench", "play", "check", "new", "doctor")
 
 Run = Callable[..., Any]
 
@@ -405,6 +405,31 @@ def test_play_scripts_every_kind_of_action(cli: Run, tmp_path: Path) -> None:
 def test_play_says_when_a_task_can_not_draw(cli: Run, tmp_path: Path) -> None:
     assert "Counter-v0" in cli("play", "Counter-v0", "-f", tmp_path / "play.png", code=1).stderr
     assert not (tmp_path / "play.png").exists()
+
+
+# ---- check and new: that they are there; their own tests are elsewhere ----
+
+
+def test_check(cli: Run, plugins: Path) -> None:
+    output = cli("check", plugins / "cartpole_c.so", "--only", "load").output
+    assert "failed" in output
+    assert "there is no file" in cli("check", plugins / "nothing.so", code=2).stderr.lower()
+
+
+def test_new(cli: Run, tmp_path: Path) -> None:
+    pytest.importorskip("cookiecutter")
+    assert re.search(r"^observation: vector, image, dict$", cli("new", "rust", "--questions").output, re.MULTILINE)
+    cli("new", "c", "--no-input", "--directory", tmp_path, "--answer", "project_name=Tin Soldiers")
+    assert (tmp_path / "tin-soldiers" / "pyproject.toml").is_file()
+    for words, message in (
+        (["cobol"], "language"),
+        (["c", "--answer", "projct_name=x"], "project_name"),
+        (["c", "--answer", "env_id=Tin Soldiers"], "not allowed"),
+        (["c", "--answer", "project_name=Tin Soldiers"], "exists"),
+    ):
+        assert message in cli("new", *words, "--no-input", "--directory", tmp_path, code=1).stderr
+    cli("new", "c", "--answer", "project_name", code=2)
+    assert [path.name for path in tmp_path.iterdir()] == ["tin-soldiers"]
 
 
 # ---- doctor ----

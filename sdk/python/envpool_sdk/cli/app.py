@@ -9,8 +9,10 @@ from typer.core import TyperGroup
 
 import envpool_sdk
 from envpool_sdk import _native
+from envpool_sdk.check.command import check
 from envpool_sdk.cli.bench import bench
 from envpool_sdk.cli.doctor import doctor
+from envpool_sdk.cli.new import new
 from envpool_sdk.cli.play import play
 from envpool_sdk.cli.tasks import info, list_tasks
 
@@ -58,4 +60,6 @@ app.command("list")(list_tasks)
 app.command()(info)
 app.command()(bench)
 app.command()(play)
+app.command()(check)
+app.command()(new)
 app.command()(doctor)
