@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -207,6 +208,24 @@ def test_info_without_a_required_option(cli: Run) -> None:
     assert "required options" in output
     assert "fields" not in json.loads(cli("info", "Required-v0", "--json").output)
     assert json.loads(cli("info", "Required-v0", "--json", "-o", "answer=42").output)["fields"]["action"]
+
+
+def test_info_tells_all_transforms(cli: Run) -> None:
+    """Those of the runtime, with its defaults: as its stub says, in brackets."""
+    stub = next(path for place in envpool_sdk.__path__ if (path := Path(place, "_native.pyi")).exists()).read_text()
+    typed = stub.partition("class TransformsDict")[2].partition("class Plugin")[0]
+    wanted, default = {}, None
+    for name, comment in re.findall(r"^    (\w+): \w+(?:  # (.*))?$", typed, re.MULTILINE):
+        given = re.search(r"\[([^\]:]+)[^\]]*\]", comment)
+        default = ast.literal_eval(given[1]) if given else default  # img_width has that of img_height above it
+        wanted[name] = None if name.startswith("img_") else default
+    about = json.loads(cli("info", "Image-v0", "--json").output)["transforms"]
+    assert {one["name"]: one["default"] for one in about} == wanted
+    about = json.loads(cli("info", "Image-v0", "-o", "stack_num=3", "--json").output)["transforms"]
+    assert {one["name"]: one["value"] for one in about} == wanted | {"stack_num": 3}
+    plain = gymnasium.make("envpool/Image-v0")
+    told = gymnasium.make("envpool/Image-v0", **wanted)
+    assert plain.observation_space == told.observation_space
 
 
 def test_info_of_agents(cli: Run) -> None:

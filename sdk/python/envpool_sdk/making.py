@@ -28,30 +28,39 @@ from envpool_sdk.workers import DEFAULT, Workers
 if TYPE_CHECKING:
     from envpool_sdk._native import OptionDict, SpecDict, TaskDict, TransformsDict
 
-TRANSFORMS = frozenset(
-    {
-        "frame_skip",
-        "max_last_two",
-        "last_frame",
-        "gray_scale",
-        "img_height",
-        "img_width",
-        "interpolation",
-        "stack_num",
-        "stack_pad",
-        "channels_last",
-        "reward_clip",
-        "episodic_life",
-        "stop_on_life_loss",
-        "life_loss_at_zero",
-        "life_loss_reset",
-        "noop_min",
-        "noop_max",
-        "use_fire_reset",
-        "fire_order",
-    }
-)
-"""Options that the runtime itself offers for every task; _native.TransformsDict says what they are."""
+
+@dataclass(frozen=True)
+class Transform:
+    """An option that the runtime itself offers for every task."""
+
+    default: Any
+    """Changes nothing."""
+    allowed: str
+    doc: str
+
+
+TRANSFORMS = {
+    "frame_skip": Transform(1, "at least 1", "env steps that an action is repeated for; rewards are summed"),
+    "max_last_two": Transform(False, "", "shows the maximum over the last two frames of a skip"),
+    "last_frame": Transform("true", "'true', 'stale'", "which frame a skip shows that was cut short"),
+    "gray_scale": Transform(False, "", "makes images gray"),
+    "img_height": Transform(None, "at least 1", "pixels of an image; None: as the env has it"),
+    "img_width": Transform(None, "at least 1", "pixels of an image; None: as the env has it"),
+    "interpolation": Transform("area", "'area', 'linear'", "how images are resized"),
+    "stack_num": Transform(1, "at least 1", "how many frames are stacked, the newest last"),
+    "stack_pad": Transform("first", "'first', 'zero'", "what a stack is filled with at a reset"),
+    "channels_last": Transform(False, "", "puts the channels of an image last"),
+    "reward_clip": Transform(False, "", "gives the sign of the reward"),
+    "episodic_life": Transform(False, "", "a lost life terminates the episode"),
+    "stop_on_life_loss": Transform(False, "", "a lost life cuts the skip short"),
+    "life_loss_at_zero": Transform(False, "", "falling to no lives counts as a loss too"),
+    "life_loss_reset": Transform("continue", "'continue', 'real'", "what a reset after a lost life does to the game"),
+    "noop_min": Transform(1, "at least 0", "a reset is followed by noop_min .. noop_min + noop_max - 1 no-ops"),
+    "noop_max": Transform(0, "at least 0", "see noop_min; 0: none"),
+    "use_fire_reset": Transform(False, "", "a reset is followed by FIRE, where there is such an action"),
+    "fire_order": Transform("last", "'first', 'last'", "where that FIRE stands, relative to the no-ops"),
+}
+"""By name. sdk/runtime/transform.hpp and docs/dev/atari-semantics.md say more."""
 
 AREA_RESIZE = "use_inter_area_resize"
 """EnvPool's option for what is interpolation="area" or "linear" here."""
@@ -269,7 +278,9 @@ def _sort(
                 raise ValueError(f"{where}: {name}={value!r} must be a bool")
             transforms["interpolation"] = "area" if value else "linear"
         else:
-            hint = registry.nearest(str(name), declared.keys() | TRANSFORMS | {AREA_RESIZE} | known - _NO_ARGUMENTS)
+            hint = registry.nearest(
+                str(name), declared.keys() | TRANSFORMS.keys() | {AREA_RESIZE} | known - _NO_ARGUMENTS
+            )
             raise ValueError(f"{where}: there is no option {name!r}. {hint}")
     return plain, transforms
 

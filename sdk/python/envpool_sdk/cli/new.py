@@ -30,7 +30,7 @@ def new(
 
     Example: `envpool-sdk new rust --no-input --answer project_name="Tin Soldiers"`
     """
-    from envpool_sdk import new as maker
+    import envpool_sdk.new as maker
 
     if questions:
         for name, default in maker.questions(language).items():

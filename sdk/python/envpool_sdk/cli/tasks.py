@@ -19,6 +19,7 @@ from envpool_sdk import registry
 from envpool_sdk.cli import arguments
 from envpool_sdk.cli.words import count, plain
 from envpool_sdk.facade import make
+from envpool_sdk.making import TRANSFORMS
 from envpool_sdk.spaces import action_space, observation_space
 
 if TYPE_CHECKING:
@@ -130,7 +131,10 @@ def _described(made: Setup, spec: SpecDict | None) -> dict[str, Any]:
         "flags": task["flags"],
         "extensions": task["extensions"],
         "options": [option | {"value": made.values[option["name"]]} for option in task["options"]],
-        "transforms": made.transforms,
+        "transforms": [
+            {"name": name, "default": one.default, "value": made.transforms.get(name, one.default), "doc": one.doc}
+            for name, one in TRANSFORMS.items()
+        ],
     }
     if spec:
         about |= {
@@ -163,7 +167,6 @@ def _show(made: Setup, spec: SpecDict | None) -> None:
         "sharing": _SHARING[task["sharing"]],
         "flags": ", ".join(task["flags"]),
         "extensions": ", ".join(task["extensions"]),
-        "transforms": ", ".join(f"{name}={value}" for name, value in made.transforms.items()),
     }
     if spec:
         rows |= {
@@ -189,6 +192,7 @@ def _show(made: Setup, spec: SpecDict | None) -> None:
         console.print("\nIts spaces are known once the required options are given, by --option.")
     if task["options"]:
         console.print(_options_table(task["options"], made.values))
+    console.print(_transforms_table(made.transforms))
 
 
 def _agents(spec: SpecDict) -> str:
@@ -265,6 +269,13 @@ def _option_row(option: OptionDict, value: Any) -> tuple[str, ...]:
     shown = "" if option["required"] and value is option["default"] else _shown(value)
     kind = f"{option['type']} of {option['dtype']}" if option["dtype"] else option["type"]
     return option["name"], kind, shown, _allowed(option), option["unit"], "; ".join(filter(None, notes))
+
+
+def _transforms_table(values: Mapping[str, Any]) -> Table:
+    rows = ((name, _shown(values.get(name, one.default)), one.allowed, one.doc) for name, one in TRANSFORMS.items())
+    return _table(
+        "transforms, options that the pool offers for every task", ("name", "value", "allowed", "about"), rows
+    )
 
 
 def _allowed(option: OptionDict) -> str:
