@@ -244,6 +244,8 @@ def test_info_of_agents(cli: Run) -> None:
         ["KitchenSink-v0", "-o", "size=2"],
         ["Image-v0", "-o", "frame_skip=4"],
         ["Bound-v0"],
+        ["Globals-v0", "--num-envs", "2"],
+        ["CartPole-v1", "--num-envs", "4", "--isolation", "process", "--envs-per-worker", "2"],
     ],
     ids=" ".join,
 )
@@ -259,6 +261,8 @@ def test_bench_counts_both_sides(cli: Run, words: list[str]) -> None:
     assert report["ratio"] == pytest.approx(
         report["pool"]["frames_per_second"] / report["bare_loop"]["frames_per_second"]
     )
+    processes = "process" in words or "Globals-v0" in words
+    assert report["isolation"] == ("process" if processes else "thread")
     if "--batch-size" in words:
         assert (report["num_envs"], report["batch_size"], report["num_threads"]) == (7, 3, 2)
 
@@ -271,6 +275,7 @@ def test_bench_table(cli: Run) -> None:
 
 def test_bench_refuses_what_the_pool_refuses(cli: Run) -> None:
     assert "batch_size" in cli("bench", "CartPole-v1", "-n", "4", "--batch-size", "5", code=1).stderr
+    assert "isolation='fork'" in cli("bench", "CartPole-v1", "--isolation", "fork", code=1).stderr
 
 
 def test_bare_loop_plays_what_one_env_plays(plugins: Path) -> None:

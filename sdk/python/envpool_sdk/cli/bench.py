@@ -10,21 +10,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
+from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from envpool_sdk._native import Pool, available_cpus, bare_loop
+from envpool_sdk._native import available_cpus, bare_loop
 from envpool_sdk.cli import arguments
 from envpool_sdk.cli.words import count
 from envpool_sdk.facade import make
 from envpool_sdk.making import send_resets
 from envpool_sdk.rows import Actions, batch_encoder
 from envpool_sdk.spaces import action_space
+from envpool_sdk.workers import Workers
 
 if TYPE_CHECKING:
+    from envpool_sdk._native import Pool
     from envpool_sdk.making import Setup
 
 BATCHES = 8
@@ -72,6 +75,8 @@ def bench(
     ] = 0,
     batch_size: Annotated[int, typer.Option(min=0, help="How many of them a recv() gives; 0: all.")] = 0,
     num_threads: Annotated[int, typer.Option(min=0, help="0: as many as CPUs may be used.")] = 0,
+    isolation: Annotated[str, typer.Option(help="As of make(): auto, thread or process.")] = "auto",
+    envs_per_worker: Annotated[int, typer.Option(min=1, help="Envs in one worker process.")] = 1,
     seconds: Annotated[float, typer.Option(min=0.01, help="How long to measure each side.")] = 3.0,
     seed: Annotated[int, typer.Option(min=0, help="Of the envs and of the random actions.")] = 0,
     plugin: arguments.Libraries = [],  # noqa: B006
@@ -90,18 +95,21 @@ def bench(
     frame_skip = int(made.transforms.get("frame_skip", 1))
     bare = Side("bare loop, 1 env, 1 thread", _bare(made, frame_skip, seed), frame_skip)
     num_envs = num_envs or _enough(*bare.run(min(0.05, seconds)))
-    pool = Pool(
-        made.plugin,
-        made.task["id"],
-        made.options,
+    owner = _Owner()
+    pool = owner.pool = made.open(
+        owner,
         num_envs=num_envs,
-        batch_size=batch_size or num_envs,
+        batch_size=batch_size,
         num_threads=num_threads,
+        autoreset_mode=AutoresetMode.NEXT_STEP,
+        max_episode_steps=None,
+        both_flags=False,
         reward_dtype="float32",
-        transforms=made.transforms,
+        workers=Workers(isolation, envs_per_worker),
     )
     try:
-        name = f"pool, {count(num_envs, 'env')}, {count(pool.num_threads, 'thread')}"
+        runner = "process" if pool.isolation == "process" else "thread"
+        name = f"pool, {count(num_envs, 'env')}, {count(pool.num_threads, runner)}"
         sides = (bare, Side(name, _pooled(made, pool, seed), frame_skip))
         console = Console(highlight=False, stderr=json)
         with Live(console=console, auto_refresh=False, transient=True) as live:
@@ -116,6 +124,15 @@ def bench(
             console.print(_table(task, *sides))
     finally:
         pool.close()
+
+
+class _Owner:
+    """Who closes the pool if the interpreter ends meanwhile."""
+
+    pool: Pool
+
+    def close(self, timeout: float) -> None:
+        self.pool.close(timeout)
 
 
 def _enough(actions: int, seconds: float) -> int:
@@ -196,6 +213,7 @@ def _report(made: Setup, pool: Pool, *sides: Side) -> dict[str, Any]:
         "num_envs": pool.num_envs,
         "batch_size": pool.batch_size,
         "num_threads": pool.num_threads,
+        "isolation": pool.isolation,
         "frame_skip": sides[0].frame_skip,
         "bare_loop": bare,
         "pool": pooled,

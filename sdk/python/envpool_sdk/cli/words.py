@@ -23,5 +23,6 @@ def plain(value: Any) -> Any:
 
 
 def count(number: int, noun: str) -> str:
-    """ "1 env", "2 envs"."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    """ "1 env", "2 envs", "2 processes"."""
+    plural = "es" if noun.endswith("s") else "s"
+    return f"{number} {noun}{'' if number == 1 else plural}"
