@@ -26,7 +26,6 @@ FRAMES_PER_STEP = 1
 
 def ours(case: Case) -> Stepper:
     import envpool_mujoco  # noqa: F401 - a missing package shall be noticed here
-
     import envpool_sdk
 
     return pool_loop(envpool_sdk.make(case.task, **case.sizes), case)

@@ -21,7 +21,7 @@ from envpool_sdk._native import available_cpus, bare_loop
 from envpool_sdk.cli import arguments
 from envpool_sdk.cli.words import count
 from envpool_sdk.facade import make
-from envpool_sdk.making import send_resets
+from envpool_sdk.making import gymnasium_columns
 from envpool_sdk.rows import Actions, batch_encoder
 from envpool_sdk.spaces import action_space
 from envpool_sdk.workers import Workers
@@ -104,7 +104,8 @@ def bench(
         autoreset_mode=AutoresetMode.NEXT_STEP,
         max_episode_steps=None,
         both_flags=False,
-        reward_dtype="float32",
+        reward_dtype="float64",
+        pool_columns=["env_id", *gymnasium_columns(made)],
         workers=Workers(isolation, envs_per_worker),
     )
     try:
@@ -171,7 +172,7 @@ def _pooled(made: Setup, pool: Pool, seed: int) -> Callable[[float], tuple[int, 
     batches = itertools.cycle(_draw(made, size, BATCHES, seed))
     ids = np.arange(pool.num_envs, dtype=np.int32)
     env_id = [name for _, name in pool.columns].index("env_id")
-    send_resets(pool, ids, [seed + i for i in ids.tolist()], {})
+    pool.reset(ids, seed + ids.astype(np.uint64))
     if size == pool.num_envs:
         pool.recv()
 
