@@ -98,6 +98,18 @@ void leave_child() {  // a process of its own, which holds what it inherited and
   }
 }
 
+void scribble() {  // over the first MiB of what it shares with the user's process, then crashes
+  std::FILE* maps = std::fopen("/proc/self/maps", "r");
+  if (!maps) std::abort();
+  for (char line[512]; std::fgets(line, sizeof line, maps);) {
+    void* begin = nullptr;
+    if (std::strstr(line, "memfd:envpool") && std::sscanf(line, "%p", &begin) == 1) {
+      std::memset(begin, 0xff, std::size_t{1} << 20);
+    }
+  }
+  segfault();
+}
+
 struct Evil {
   const char* name;
   void (*run)();
@@ -123,7 +135,8 @@ constexpr Evil kEvils[] = {{"none", [] {}},
                            {"change_rounding", change_rounding},
                            {"ignore_signals", ignore_signals},
                            {"close_files", close_files},
-                           {"leave_child", leave_child}};
+                           {"leave_child", leave_child},
+                           {"scribble", scribble}};
 
 // ---- spec ---------------------------------------------------------------------------------------
 

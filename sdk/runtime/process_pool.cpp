@@ -251,7 +251,7 @@ void ProcessPool::send(std::span<const ActionRows> actions, EnvIds env_ids) {
   actions_->store(actions, ids);
   for (const std::uint32_t env : ids) {
     if (std::exchange(known_[env].lost, false)) {
-      tell_lost(env, known_[env].lost_why);
+      end_lost(env, known_[env].lost_why);
     } else {
       push(env, Ask::kStep);
     }
@@ -538,7 +538,7 @@ void ProcessPool::visit(EnvIds env_ids, Ask ask, const Interrupt& interrupt, Fil
                         "its episode was lost (" + known.lost_why + "): reset it first");
       }
       if (!known.lost_at_visit && known.visit_error.empty() && it.visit_failed) {
-        throw Error(static_cast<ErrorKind>(it.error_kind), layout_.text(arena_->base(), env, 0));
+        throw Error(static_cast<ErrorKind>(it.error_kind), text_of(env, 0));
       }
       if (ask == Ask::kLoad) known.lost = false;
       read(i, env, it);
@@ -579,7 +579,7 @@ std::unique_ptr<Batch> ProcessPool::observe(EnvIds env_ids, const Interrupt& int
       write_lost_row(env, batch->row(row));
       return;
     }
-    if (it.fault_count > 0) note_fault(env, layout_.text(arena_->base(), env, 0));
+    if (it.fault_count > 0) note_fault(env, text_of(env, 0));
     move_row(env, *batch, row);
   };
   try {
@@ -651,6 +651,12 @@ void ProcessPool::load_state(std::int64_t env, std::span<const std::byte> state,
         std::ranges::copy(state, layout_.payload(arena_->base(), which));
       },
       [](std::size_t, std::uint32_t, const Slot&) {});
+}
+
+// What a worker wrote there: a mad engine may have spoilt it.
+std::string ProcessPool::text_of(std::uint32_t env, std::size_t i) const {
+  const char* text = layout_.text(arena_->base(), env, i);
+  return shown(std::string(text, strnlen(text, kTextBytes)).c_str());
 }
 
 // What a worker left in the env's payload.

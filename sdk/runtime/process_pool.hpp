@@ -124,6 +124,7 @@ class ProcessPool final : public Pool {
   void deliver(std::uint32_t env);
   void end_visit(std::uint32_t env);
   void gather_lines(std::uint32_t worker);
+  std::string text_of(std::uint32_t env, std::size_t i) const;
   std::span<const std::byte> result(std::uint32_t env, const Slot& slot) const;
 
   // In process_pool_faults.cpp.
@@ -134,6 +135,7 @@ class ProcessPool final : public Pool {
   void note_fault(std::uint32_t env, const std::string& message);
   void worker_died(std::uint32_t worker);
   void env_died(std::uint32_t env, const std::string& why);
+  void end_lost(std::uint32_t env, const std::string& why);
   void tell_lost(std::uint32_t env, const std::string& why);
   std::string lost_message(std::uint32_t env, const std::string& why) const;
   void write_lost_row(std::uint32_t env, const Row& row);

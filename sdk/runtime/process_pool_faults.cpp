@@ -84,11 +84,11 @@ void ProcessPool::take_outcome(std::uint32_t env) {
     return;
   }
   for (std::size_t i = 0; i < std::min<std::size_t>(it.fault_count, kTexts); ++i) {
-    note_fault(env, layout_.text(base, env, i));
+    note_fault(env, text_of(env, i));
   }
   if (it.first_failed) {
     known.first_failed = true;
-    known.first_failure = layout_.text(base, env, 0);
+    known.first_failure = text_of(env, 0);
   }
   known.has_final = known.has_final || it.has_final;
   if (std::exchange(known.ended_by_crash, false)) show_crash(env);
@@ -110,8 +110,7 @@ void ProcessPool::worker_died(std::uint32_t worker) {
   const std::uint32_t first = layout_.first_env(worker);
   // Acquire: the text.
   const bool create_failed = box.failed.load(std::memory_order_acquire);
-  const std::string why =
-      create_failed ? layout_.text(arena_->base(), first, 0) : state.child->obituary();
+  const std::string why = create_failed ? text_of(first, 0) : state.child->obituary();
   const bool was_ready = state.was_ready;
   state.steps += box.steps.load(std::memory_order_relaxed);
   state.episodes += box.episodes.load(std::memory_order_relaxed);
@@ -170,17 +169,19 @@ void ProcessPool::env_died(std::uint32_t env, const std::string& why) {
     return;
   }
   const Ask ask = slot(env).ask;
-  const bool first_reset = ask == Ask::kReset && !known.played;
-  if (!first_reset && plan_.settings.autoreset == Autoreset::kSameStep && ask == Ask::kStep &&
-      !was_over && !known.ended_by_crash) {
-    // The episode ends by this fault, and the row is to show the first of the next one.
-    write_lost_row(env, final_row_of(env));
-    note_fault(env, lost_message(env, why));
-    known.has_final = known.ended_by_crash = true;
-    if (failed_.empty()) return push(env, Ask::kStep);  // its new env is over, so this resets it
-  }
+  if (ask == Ask::kStep && !was_over && !known.ended_by_crash) return end_lost(env, why);
   known.ended_by_crash = false;
   tell_lost(env, why);
+}
+
+// An episode ends, since the worker died. kSameStep: the row is to show the first of the next one.
+void ProcessPool::end_lost(std::uint32_t env, const std::string& why) {
+  if (plan_.settings.autoreset != Autoreset::kSameStep) return tell_lost(env, why);
+  Known& known = known_[env];
+  write_lost_row(env, final_row_of(env));
+  note_fault(env, lost_message(env, why));
+  known.has_final = known.ended_by_crash = true;
+  push(env, Ask::kStep);  // its new env is over, so this resets it
 }
 
 // Delivers a row that tells of an episode lost.

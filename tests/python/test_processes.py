@@ -235,6 +235,22 @@ def test_a_worker_killed_while_idle() -> None:
     assert "fault" not in env.reset()[1]
 
 
+def test_a_worker_killed_while_idle_in_same_step_mode() -> None:
+    """As any episode's end in that mode: the final row tells, the row itself is the first of a new episode."""
+    env = make(num_envs=2, autoreset_mode="same_step")
+    env.reset()
+    pids = env.step([3, 3])[4]["pid"]
+    os.kill(int(pids[1]), signal.SIGKILL)
+    time.sleep(0.2)
+    obs, _, _, truncated, info = env.step([4, 4])
+    assert truncated.tolist() == [False, True]
+    assert "signal 9" in info["fault"][1]
+    assert info["_final_obs"].tolist() == [False, True]
+    assert obs[1, 1:].tolist() == [0, 0, 0]
+    assert obs[1, 0] not in (0, 43)
+    assert env.step([5, 5])[0][:, 1:].tolist() == [[3, 3, 5], [1, 1, 5]]
+
+
 def test_envs_of_one_worker_die_together() -> None:
     env = make(num_envs=6, envs_per_worker=3, fault="segfault", at_action=BAD)
     ledger = Ledger(env)
@@ -392,6 +408,28 @@ def test_the_latest_faults_are_kept() -> None:
         env.step([0] * 4)
     assert len(env.faults) == 1000
     assert env._pool.statistics["faults"] == 1200
+
+
+def test_memory_that_an_engine_spoils() -> None:
+    """One that writes over all it shares costs the pool, but neither the user's process nor its other pools."""
+    env = make(num_envs=4, fault="scribble", at_action=BAD, max_faults=20)
+    other = make(num_envs=2)
+    others = Ledger(other)
+    Ledger(env).step()
+
+    def play() -> None:
+        env.send([1, BAD, 1, 1])
+        for _ in range(50):
+            env.recv(timeout=10)
+            env.send([1, 1, 1, 1])
+
+    with pytest.raises((envpool_sdk.EnvError, TimeoutError, ValueError)):
+        play()
+    for _, message in env.faults:
+        message.encode()
+    env.close(timeout=3)
+    for _ in range(3):
+        assert others.step() == {}
 
 
 # ---- hangs ----

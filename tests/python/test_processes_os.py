@@ -296,6 +296,63 @@ steps(env)
     )
 
 
+def test_ctrl_c_while_drawing(run: Run) -> None:
+    """An env that hangs in it stays busy; the others go on."""
+    run(
+        """
+env = make(fault="hang", where="draw", env_id=1, render_mode="rgb_array")
+env.reset()
+threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+start = time.monotonic()
+try:
+    env.render([1])
+    sys.exit("not interrupted")
+except KeyboardInterrupt:
+    assert time.monotonic() - start < 1.0
+assert env.step([7, 7, 7], [0, 2, 3])[0][:, 3].tolist() == [7] * 3
+try:
+    env.step([7], [1])
+    sys.exit("not refused")
+except ValueError as error:
+    assert "env_id 1 is still in flight" in str(error), error
+start = time.monotonic()
+env.close(timeout=1.0)
+assert time.monotonic() - start < 1.1
+"""
+    )
+
+
+def test_a_receiver_is_told_of_the_end(run: Run) -> None:
+    run(
+        """
+env = make("Slow-v0", num_envs=2, step_us=5e6)
+env.reset()
+env.send([0, 0])
+heard = []
+def receive():
+    try:
+        env.recv()
+    except envpool_sdk.ClosedError:
+        heard.append(time.monotonic())
+threads = [threading.Thread(target=receive) for _ in range(3)]
+for thread in threads: thread.start()
+time.sleep(0.2)
+start = time.monotonic()
+env.close(timeout=1.0)
+for thread in threads: thread.join()
+assert len(heard) == 3 and max(heard) - start < 1.1
+"""
+    )
+
+
+def test_workers_on_cpus_of_their_own() -> None:
+    cpus = sorted(os.sched_getaffinity(0))
+    env = envpool_sdk.make("Evil-v0", num_envs=3, isolation="process", thread_affinity_offset=1)
+    for i, pid in enumerate(env.reset()[1]["pid"].tolist()):
+        assert os.sched_getaffinity(pid) == {cpus[(1 + i) % len(cpus)]}
+    env.close()
+
+
 def test_a_users_handling_of_children(run: Run) -> None:
     """SIGCHLD ignored, handled, or all children waited for: deaths are noticed all the same."""
     run(
