@@ -136,16 +136,23 @@ class EglContext : public GlContext {
 // ---- OSMesa -------------------------------------------------------------------------------------
 
 constexpr unsigned kRgba = 0x1908, kUnsignedByte = 0x1401;
+constexpr int kType = 0x23;  // OSMESA_TYPE
 
 struct OsMesa {
   void* (*create)(unsigned, int, int, int, void*);
   void (*destroy)(void*);
   unsigned char (*make_current)(void*, void*, unsigned, int, int);
+  void* (*current_context)();
+  unsigned char (*color_buffer)(void*, int*, int*, int*, void**);
+  void (*get_integer)(int, int*);
   OsMesa() {
     void* const handle = open_global({"libOSMesa.so.8", "libOSMesa.so.6", "libOSMesa.so"});
     look_up(handle, create, "OSMesaCreateContextExt");
     look_up(handle, destroy, "OSMesaDestroyContext");
     look_up(handle, make_current, "OSMesaMakeCurrent");
+    look_up(handle, current_context, "OSMesaGetCurrentContext");
+    look_up(handle, color_buffer, "OSMesaGetColorBuffer");
+    look_up(handle, get_integer, "OSMesaGetIntegerv");
   }
 };
 
@@ -157,20 +164,35 @@ class OsMesaContext : public GlContext {
   ~OsMesaContext() override { mesa_.destroy(context_); }
   // MuJoCo draws into a buffer of its own, so this one may be small.
   bool enter() override {
+    before_ = {};
+    before_.context = mesa_.current_context();
+    if (before_.context != nullptr) {
+      int format = 0;
+      mesa_.color_buffer(before_.context, &before_.width, &before_.height, &format,
+                         &before_.buffer);
+      mesa_.get_integer(kType, &before_.type);
+    }
     return mesa_.make_current(context_, buffer_, kUnsignedByte, kSide, kSide) != 0;
   }
-  // OSMesa does not tell all of what was current: nothing is, then.
-  void leave() override { mesa_.make_current(nullptr, nullptr, kUnsignedByte, 0, 0); }
+  void leave() override {
+    mesa_.make_current(before_.context, before_.buffer, static_cast<unsigned>(before_.type),
+                       before_.width, before_.height);
+  }
 
  private:
   static const OsMesa& library() {
     static const OsMesa& only = *new OsMesa;
     return only;
   }
+  struct Current {
+    void *context, *buffer;
+    int type, width, height;
+  };
   static constexpr int kSide = 16;
   const OsMesa& mesa_;
   void* const context_;
   unsigned char buffer_[4 * kSide * kSide];
+  Current before_{};
 };
 
 }  // namespace

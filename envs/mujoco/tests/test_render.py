@@ -55,9 +55,8 @@ for task, options in [
         env.reset(1)
         oracle.reset()
         mujoco.mj_resetData(own.model, own.data)
-        if task == "InvertedPendulum-v5" or task == "Pusher-v5":
-            mujoco.mj_forward(own.model, own.data)
-            oracle.render()  # places the free camera by the pose at the first picture: ours is by the initial one
+        mujoco.mj_forward(own.model, own.data)
+        oracle.render()  # places the free camera by the pose of the first picture: ours is by the initial one
         own.set_state(*env.positions(own.model))
         for t in range(3):
             action = np.full(own.model.nu, 0.1, np.float32)
@@ -157,7 +156,8 @@ def test_pixels_are_the_pictures(task: str) -> None:
         rows += [env.step(np.zeros((4, *field["shape"]), field["dtype"])) for _ in range(3)]
         for i in range(4):
             np.testing.assert_array_equal(rows[-1][name][i], env.pool.render(i))
-        assert not np.array_equal(rows[0][name], rows[-1][name])
+        if task == "HalfCheetah-v5":  # the others are at rest
+            assert not np.array_equal(rows[0][name], rows[-1][name])
 
 
 @needs_opengl

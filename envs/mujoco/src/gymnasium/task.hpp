@@ -66,7 +66,7 @@ void add_common_options(envpool::options<C>& o) {
   o.add("height", &C::height).range(1, 16384).unit("px").shapes_spec().doc("of pictures");
   o.add("camera_id", &C::camera_id)
       .range(-1, 100000)
-      .doc("the model's camera that takes pictures; -1: the one called \"track\", or a free one");
+      .doc("the model's camera that takes pictures; -1: a free one");
   o.add("camera_name", &C::camera_name).doc("that camera by name; empty: by camera_id");
   o.add("default_camera_config", &C::default_camera_config)
       .doc("a free camera's distance, azimuth, elevation and lookat");
@@ -300,16 +300,16 @@ class Task {
  private:
   E& self() { return static_cast<E&>(*this); }
 
-  // As Gymnasium's: the camera asked for, else "track", else a free one at the middle of all geoms.
+  // As Gymnasium's: the camera asked for, else a free one that looks at the median of all geoms, in
+  // the initial pose (there: in the first picture's).
   mujoco::View view() {
     mujoco::View v;
     v.width = static_cast<std::uint32_t>(c.width);
     v.height = static_cast<std::uint32_t>(c.height);
     v.max_geom = static_cast<int>(c.max_geom);
     v.flags = mujoco::visual_flags(c.visual_options);
-    const char* const name = c.camera_name.empty() ? "track" : c.camera_name.c_str();
-    v.camera = c.camera_id >= 0 ? static_cast<int>(c.camera_id)
-                                : mujoco::lib().mj_name2id(&m, mjOBJ_CAMERA, name);
+    v.camera = c.camera_name.empty() ? static_cast<int>(c.camera_id)
+                                     : mujoco::find(m, mjOBJ_CAMERA, c.camera_name);
     if (v.camera >= 0) return v;
     mujoco::lib().mjv_defaultCamera(&v.free);
     v.free.distance = m.stat.extent;
