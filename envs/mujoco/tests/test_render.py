@@ -114,7 +114,7 @@ def test_from_any_pool_and_thread() -> None:
 
 
 @needs_opengl
-@pytest.mark.parametrize("order", ["", "import mujoco; "])
+@pytest.mark.parametrize("order", ["", pytest.param("import mujoco; ", marks=pytest.mark.full)])
 def test_a_hundred_left_open_at_exit(order: str, tmp_path: Path) -> None:
     code = (
         f"{order}import gymnasium, threading, envpool_sdk\n"
