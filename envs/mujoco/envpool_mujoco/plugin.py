@@ -27,6 +27,61 @@ GYMNASIUM: tuple[tuple[str, int, float | None], ...] = (
 )
 """Gymnasium's tasks: id, time limit and reward threshold, as Gymnasium registers them."""
 
+DM_CONTROL: tuple[str, ...] = (
+    "AcrobotSwingup-v1",
+    "AcrobotSwingupSparse-v1",
+    "BallInCupCatch-v1",
+    "CartpoleBalance-v1",
+    "CartpoleBalanceSparse-v1",
+    "CartpoleSwingup-v1",
+    "CartpoleSwingupSparse-v1",
+    "CartpoleThreePoles-v1",
+    "CartpoleTwoPoles-v1",
+    "CheetahRun-v1",
+    "DogFetch-v1",
+    "DogRun-v1",
+    "DogStand-v1",
+    "DogTrot-v1",
+    "DogWalk-v1",
+    "FingerSpin-v1",
+    "FingerTurnEasy-v1",
+    "FingerTurnHard-v1",
+    "FishSwim-v1",
+    "FishUpright-v1",
+    "HopperHop-v1",
+    "HopperStand-v1",
+    "HumanoidRun-v1",
+    "HumanoidRunPureState-v1",
+    "HumanoidStand-v1",
+    "HumanoidWalk-v1",
+    "HumanoidCMURun-v1",
+    "HumanoidCMUStand-v1",
+    "HumanoidCMUWalk-v1",
+    "LqrLqr21-v1",
+    "LqrLqr62-v1",
+    "ManipulatorBringBall-v1",
+    "ManipulatorBringPeg-v1",
+    "ManipulatorInsertBall-v1",
+    "ManipulatorInsertPeg-v1",
+    "PendulumSwingup-v1",
+    "PointMassEasy-v1",
+    "PointMassHard-v1",
+    "QuadrupedEscape-v1",
+    "QuadrupedFetch-v1",
+    "QuadrupedRun-v1",
+    "QuadrupedWalk-v1",
+    "ReacherEasy-v1",
+    "ReacherHard-v1",
+    "StackerStack2-v1",
+    "StackerStack4-v1",
+    "SwimmerSwimmer6-v1",
+    "SwimmerSwimmer15-v1",
+    "WalkerRun-v1",
+    "WalkerStand-v1",
+    "WalkerWalk-v1",
+)
+"""The tasks of dm_control's suite: domain and task. Episodes have 1000 steps, but for lqr, which has no limit."""
+
 
 def manifest() -> Manifest:
     """The entry point: the library, its tasks and where its files are."""
@@ -37,7 +92,11 @@ def manifest() -> Manifest:
         name="mujoco",
         library=str(_HERE / "mujoco.so"),
         abi=(1, 0),
-        tasks=tuple(TaskManifest(*row) for row in GYMNASIUM),
+        tasks=(
+            *(TaskManifest(*row) for row in GYMNASIUM),
+            *(TaskManifest(name, None if name.startswith("Lqr") else 1000) for name in DM_CONTROL),
+            TaskManifest("MujocoCustom-v0", 1000),
+        ),
         assets=assets,
     )
 

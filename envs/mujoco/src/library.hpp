@@ -22,19 +22,62 @@ namespace mujoco {
   X(mj_parseXMLString)              \
   X(mj_compile)                     \
   X(mj_deleteSpec)                  \
+  X(mjs_findBody)                   \
+  X(mjs_findElement)                \
+  X(mjs_firstElement)               \
+  X(mjs_nextElement)                \
+  X(mjs_findDefault)                \
+  X(mjs_getSpecDefault)             \
+  X(mjs_asGeom)                     \
+  X(mjs_asCamera)                   \
+  X(mjs_asSensor)                   \
+  X(mjs_addBody)                    \
+  X(mjs_addJoint)                   \
+  X(mjs_addGeom)                    \
+  X(mjs_addSite)                    \
+  X(mjs_addActuator)                \
+  X(mjs_setToMotor)                 \
+  X(mjs_addSensor)                  \
+  X(mjs_addTendon)                  \
+  X(mjs_wrapSite)                   \
+  X(mjs_delete)                     \
+  X(mjs_setName)                    \
+  X(mjs_setString)                  \
   X(mjs_getError)                   \
   X(mj_deleteModel)                 \
   X(mj_makeData)                    \
   X(mj_deleteData)                  \
   X(mj_resetData)                   \
+  X(mj_resetDataKeyframe)           \
+  X(mj_normalizeQuat)               \
   X(mj_forward)                     \
   X(mj_step)                        \
+  X(mj_step1)                       \
+  X(mj_step2)                       \
+  X(mj_objectVelocity)              \
   X(mj_rnePostConstraint)           \
   X(mj_stateSize)                   \
   X(mj_getState)                    \
   X(mj_setState)                    \
   X(mj_name2id)                     \
-  X(mj_id2name)
+  X(mj_id2name)                     \
+  X(mju_axisAngle2Quat)             \
+  X(mjv_defaultCamera)              \
+  X(mjv_defaultFreeCamera)          \
+  X(mjv_defaultOption)              \
+  X(mjv_defaultPerturb)             \
+  X(mjv_defaultScene)               \
+  X(mjv_makeScene)                  \
+  X(mjv_freeScene)                  \
+  X(mjv_updateScene)                \
+  X(mjr_defaultContext)             \
+  X(mjr_makeContext)                \
+  X(mjr_freeContext)                \
+  X(mjr_resizeOffscreen)            \
+  X(mjr_setBuffer)                  \
+  X(mjr_uploadHField)               \
+  X(mjr_render)                     \
+  X(mjr_readPixels)
 
 struct Functions {
 #define ENVPOOL_MUJOCO_POINTER(name) decltype(&::name) name = nullptr;

@@ -29,15 +29,17 @@ Cache& cache() {
   throw envpool::error(EP_E_ARGUMENT, text.substr(0, text.find_last_not_of(' ') + 1));
 }
 
-// Parses by `parse`, then compiles.
+// Parses by `parse`, edits, then compiles.
 template <class Parse>
-ModelPtr compile(const std::string& name, Parse parse) {
+ModelPtr compile(const std::string& name, const Edit& edit, Parse parse) {
   char error[1024] = "";
   mjSpec* spec = nullptr;
   mjModel* model = nullptr;
   guarded([&] {
     spec = parse(error, static_cast<int>(sizeof error));
-    if (spec != nullptr) model = lib().mj_compile(spec, nullptr);
+    if (spec == nullptr) return;
+    if (edit.apply) edit.apply(spec);
+    model = lib().mj_compile(spec, nullptr);
   });
   const std::unique_ptr<mjSpec, decltype(lib().mj_deleteSpec)> held(spec, lib().mj_deleteSpec);
   if (spec == nullptr) refuse(name, error);
@@ -46,19 +48,19 @@ ModelPtr compile(const std::string& name, Parse parse) {
 }
 
 template <class Parse>
-ModelPtr cached(const std::string& name, const std::string& key, Parse parse) {
+ModelPtr cached(const std::string& name, const std::string& key, const Edit& edit, Parse parse) {
   Cache& all = cache();
   // Held while compiling: others that want the same model wait for it anyway.
   const std::lock_guard lock(all.mutex);
   std::erase_if(all.models, [](const auto& entry) { return entry.second.expired(); });
   ModelPtr model = all.models[key].lock();
-  if (model == nullptr) all.models[key] = model = compile(name, parse);
+  if (model == nullptr) all.models[key] = model = compile(name, edit, parse);
   return all.latest = model;
 }
 
 }  // namespace
 
-ModelPtr load_file(const envpool::host& host, const fs::path& file) {
+ModelPtr load_file(const envpool::host& host, const fs::path& file, const Edit& edit) {
   open(host);
   std::ifstream in(file, std::ios::binary);
   std::ostringstream text;
@@ -66,14 +68,15 @@ ModelPtr load_file(const envpool::host& host, const fs::path& file) {
   if (!in || fs::is_directory(file))
     throw envpool::error(EP_E_NOT_FOUND, "can't read the model " + file.string());
   const std::string name = fs::absolute(file).string();
-  return cached(name, name + '\n' + text.str(), [&name](char* error, int size) {
-    return lib().mj_parseXML(name.c_str(), nullptr, error, size);
-  });
+  return cached(name, name + '\n' + edit.name + '\n' + text.str(), edit,
+                [&name](char* error, int size) {
+                  return lib().mj_parseXML(name.c_str(), nullptr, error, size);
+                });
 }
 
 ModelPtr load_text(const envpool::host& host, const std::string& xml) {
   open(host);
-  return cached("the XML text", xml, [&xml](char* error, int size) {
+  return cached("the XML text", xml, {}, [&xml](char* error, int size) {
     return lib().mj_parseXMLString(xml.c_str(), nullptr, error, size);
   });
 }

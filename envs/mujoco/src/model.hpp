@@ -5,6 +5,7 @@
 
 #include <envpool/env.hpp>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -17,11 +18,19 @@ namespace mujoco {
 // changes the model has arrays of its own (Physics::own).
 using ModelPtr = std::shared_ptr<const mjModel>;
 
+// A change to a parsed model before it is compiled, and its name: equal names, equal changes. It is
+// run within guarded(): no destructors.
+struct Edit {
+  std::string name;
+  std::function<void(mjSpec*)> apply;
+};
+
 // The model in an MJCF or URDF file. Compiled once as long as somebody holds it (the latest one
 // always is held); a file whose text changed is another model, but files that it includes are not
 // looked at again. Opens MuJoCo's library first. Throws envpool::error naming the file and the line
 // (EP_E_NOT_FOUND, EP_E_ARGUMENT). [any thread]
-ModelPtr load_file(const envpool::host& host, const std::filesystem::path& file);
+ModelPtr load_file(const envpool::host& host, const std::filesystem::path& file,
+                   const Edit& edit = {});
 
 // The same for MJCF given as text; relative paths in it start at the working directory.
 ModelPtr load_text(const envpool::host& host, const std::string& xml);

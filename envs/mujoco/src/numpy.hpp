@@ -2,8 +2,11 @@
 // bit.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <type_traits>
+#include <vector>
 
 namespace numpy {
 
@@ -44,6 +47,14 @@ inline double norm(const double* x, std::size_t n) {
   double all = 0;
   for (std::size_t i = 0; i < n; ++i) all += x[i] * x[i];
   return std::sqrt(all);
+}
+
+// np.median; 0 of nothing.
+inline double median(std::vector<double> x) {
+  if (x.empty()) return 0;
+  std::ranges::sort(x);
+  const std::size_t middle = x.size() / 2;
+  return x.size() % 2 == 1 ? x[middle] : (x[middle - 1] + x[middle]) / 2;
 }
 
 // np.clip of a number: NaN stays.

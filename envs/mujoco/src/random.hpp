@@ -14,6 +14,7 @@ struct Random : envpool::rng {
     const double radius = std::sqrt(-2 * std::log(1 - uniform(0, 1)));
     return radius * std::cos(2 * std::numbers::pi * uniform(0, 1));
   }
+  double angle() { return uniform(-std::numbers::pi, std::numbers::pi); }
 };
 
 }  // namespace mujoco

@@ -26,9 +26,8 @@ class Rows:
         settings = {"autoreset": "disabled", **settings}
         self.pool = Pool(plugin(), task, [options or {}], num_envs=num_envs, batch_size=num_envs, **settings)
         self.names = [
-            name if section == "info" else f"{section}.{name}".removesuffix(".")
-            for section, name in self.pool.columns
-        ]  # fmt: skip
+            name if section == "info" else f"{section}.{name}".removesuffix(".") for section, name in self.pool.columns
+        ]
 
     def __enter__(self) -> Rows:
         return self
@@ -46,10 +45,17 @@ class Rows:
     def observe(self) -> dict[str, Any]:
         return dict(zip(self.names, self.pool.observe(np.arange(self.pool.num_envs, dtype=np.int32)), strict=True))
 
-    def physics(self, model: mujoco.MjModel, env_id: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """qpos and qvel of an env that was just reset, out of its saved state (see save() in src/gymnasium/task.hpp)."""
+    def saved(self, model: mujoco.MjModel, env_id: int = 0) -> tuple[np.ndarray, bytes]:
+        """Of an env that was just reset: its mjSTATE_INTEGRATION, and the model's arrays that are its own (see
+        Physics::State in src/physics.hpp)."""
         size = mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_INTEGRATION)
         data = self.pool.save_state(env_id)
         at = data.index(struct.pack("<Qd", size, 0.0)) + 8  # the time of a reset is 0
-        state = np.frombuffer(data, np.float64, size, at)
-        return state[1 : 1 + model.nq].copy(), state[1 + model.nq : 1 + model.nq + model.nv].copy()
+        end = at + 8 * size
+        (own,) = struct.unpack_from("<Q", data, end)
+        return np.frombuffer(data, np.float64, size, at).copy(), data[end + 8 : end + 8 + own]
+
+    def positions(self, model: mujoco.MjModel, env_id: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """qpos and qvel of an env that was just reset."""
+        state, _ = self.saved(model, env_id)
+        return state[1 : 1 + model.nq], state[1 + model.nq : 1 + model.nq + model.nv]

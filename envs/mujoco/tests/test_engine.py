@@ -19,8 +19,12 @@ import envpool_sdk
 from envpool_mujoco.plugin import assets, manifest
 
 GYMNASIUM = [task for task in plugin().tasks if task.endswith("-v5")]
-SAMPLE = ["HalfCheetah-v5", "Humanoid-v5", "Reacher-v5"]
-SOME = [pytest.param(task, marks=[] if task in SAMPLE else pytest.mark.full) for task in GYMNASIUM]
+SAMPLE = {
+    *GYMNASIUM,
+    *("BallInCupCatch-v1", "CheetahRun-v1", "DogFetch-v1", "FingerTurnEasy-v1", "FishSwim-v1", "LqrLqr62-v1"),
+    *("ManipulatorInsertPeg-v1", "PointMassHard-v1", "QuadrupedEscape-v1", "StackerStack2-v1", "SwimmerSwimmer6-v1"),
+}
+SOME = [pytest.param(task, marks=[] if task in SAMPLE else pytest.mark.full) for task in plugin().tasks]
 
 MODELS = Path(assets()["gymnasium_models"])
 
@@ -118,7 +122,7 @@ def test_threads_change_nothing(task: str) -> None:
                 np.testing.assert_array_equal(one[name], two[name], err_msg=name)
 
 
-@pytest.mark.parametrize("task", GYMNASIUM)
+@pytest.mark.parametrize("task", SOME)
 @pytest.mark.parametrize("steps", [0, 1, 20])
 def test_saved_state_goes_on_alike(task: str, steps: int) -> None:
     with Rows(task) as one, Rows(task) as other:

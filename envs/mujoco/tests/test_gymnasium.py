@@ -141,7 +141,7 @@ def follow(oracle: gymnasium.Env[Any, Any], env: Rows, seed: int) -> tuple[dict[
     oracle.reset()
     own: Any = oracle.unwrapped
     mujoco.mj_resetData(own.model, own.data)
-    own.set_state(*env.physics(own.model))
+    own.set_state(*env.positions(own.model))
     return row, own._get_obs(), own._get_reset_info()
 
 

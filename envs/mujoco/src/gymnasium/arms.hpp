@@ -11,6 +11,7 @@ namespace gymnasium {
 struct InvertedPendulumConfig : Config {
   InvertedPendulumConfig() {
     xml_file = "inverted_pendulum.xml";
+    default_camera_config = R"({"trackbodyid": 0, "distance": 2.04})";
     frame_skip = 2;
   }
   double reset_noise_scale = 0.01;
@@ -108,6 +109,7 @@ class InvertedDoublePendulum : public Task<InvertedDoublePendulum, InvertedDoubl
 struct ReacherConfig : Config {
   ReacherConfig() {
     xml_file = "reacher.xml";
+    default_camera_config = R"({"trackbodyid": 0})";
     frame_skip = 2;
   }
   double reward_dist_weight = 1, reward_control_weight = 1;
@@ -177,7 +179,10 @@ class Reacher : public Task<Reacher, ReacherConfig> {
 // ---- Pusher ----
 
 struct PusherConfig : Config {
-  PusherConfig() { xml_file = "pusher_v5.xml"; }
+  PusherConfig() {
+    xml_file = "pusher_v5.xml";
+    default_camera_config = R"({"trackbodyid": -1, "distance": 4.0})";
+  }
   double reward_near_weight = 0.5, reward_dist_weight = 1, reward_control_weight = 0.1;
 };
 

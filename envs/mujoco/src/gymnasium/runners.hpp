@@ -25,7 +25,10 @@ void add_runner_options(envpool::options<C>& o) {
 // ---- HalfCheetah ----
 
 struct HalfCheetahConfig : RunnerConfig {
-  HalfCheetahConfig() { xml_file = "half_cheetah.xml"; }
+  HalfCheetahConfig() {
+    xml_file = "half_cheetah.xml";
+    default_camera_config = R"({"distance": 4.0})";
+  }
 };
 
 class HalfCheetah : public Task<HalfCheetah, HalfCheetahConfig> {
@@ -153,6 +156,8 @@ class Legged : public Task<E, C> {
 struct HopperConfig : LeggedConfig {
   HopperConfig() {
     xml_file = "hopper.xml";
+    default_camera_config =
+        R"({"trackbodyid": 2, "distance": 3.0, "lookat": [0.0, 0.0, 1.15], "elevation": -20.0})";
     healthy_z_range = {0.7, kInfinity};
     healthy_angle_range = {-0.2, 0.2};
   }
@@ -187,6 +192,8 @@ class Hopper : public Legged<Hopper, HopperConfig> {
 struct Walker2dConfig : LeggedConfig {
   Walker2dConfig() {
     xml_file = "walker2d_v5.xml";
+    default_camera_config =
+        R"({"trackbodyid": 2, "distance": 4.0, "lookat": [0.0, 0.0, 1.15], "elevation": -20.0})";
     healthy_z_range = {0.8, 2};
     healthy_angle_range = {-1, 1};
   }

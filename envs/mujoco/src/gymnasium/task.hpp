@@ -32,7 +32,9 @@
 #include "model.hpp"
 #include "numpy.hpp"
 #include "physics.hpp"
+#include "pictures.hpp"
 #include "random.hpp"
+#include "render.hpp"
 
 namespace gymnasium {
 
@@ -44,6 +46,12 @@ inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 struct Config {
   std::string xml_file;
   std::int64_t frame_skip = 5;
+  std::int64_t width = 480, height = 480;
+  std::int64_t camera_id = -1;
+  std::string camera_name;
+  envpool::json default_camera_config = "{}", visual_options = "{}";
+  std::int64_t max_geom = 1000;
+  bool from_pixels = false;
 };
 
 template <class C>
@@ -54,6 +62,20 @@ void add_common_options(envpool::options<C>& o) {
   o.add("frame_skip", &C::frame_skip)
       .range(1, 100000)
       .doc("steps of the simulation in one step of the env");
+  o.add("width", &C::width).range(1, 16384).unit("px").shapes_spec().doc("of pictures");
+  o.add("height", &C::height).range(1, 16384).unit("px").shapes_spec().doc("of pictures");
+  o.add("camera_id", &C::camera_id)
+      .range(-1, 100000)
+      .doc("the model's camera that takes pictures; -1: a free one");
+  o.add("camera_name", &C::camera_name).doc("that camera by name; empty: by camera_id");
+  o.add("default_camera_config", &C::default_camera_config)
+      .doc("a free camera's distance, azimuth, elevation and lookat");
+  o.add("visual_options", &C::visual_options)
+      .doc("what pictures show, by number of the mjtVisFlag: {\"14\": true}");
+  o.add("from_pixels", &C::from_pixels)
+      .shapes_spec()
+      .doc("observe pictures: RGB, height x width x 3");
+  o.add("max_geom", &C::max_geom).range(1, 1000000).doc("things in a picture, at most");
 }
 template <class C>
 void add_noise_option(envpool::options<C>& o) {
@@ -71,6 +93,7 @@ void add_position_option(envpool::options<C>& o) {
 struct Fields {
   mujoco::ModelPtr model;
   envpool::obs<double[]> observation;
+  envpool::obs<std::uint8_t[]> pixels;  // in its place, from_pixels
   envpool::action<float[]> action;
   std::vector<envpool::info<double>> infos;
   std::vector<envpool::info<double[]>> tendons;  // length and velocity, where a task shows them
@@ -136,6 +159,12 @@ class Task {
     f.model = mujoco::load_file(s.host(), model_file(s.host(), c.xml_file));
     const mjModel& m = *f.model;
     E::check(m, c);
+    if (!c.camera_name.empty()) {
+      if (c.camera_id >= 0)
+        throw envpool::error(EP_E_ARGUMENT, "camera_id and camera_name: give only one of them");
+      mujoco::find(m, mjOBJ_CAMERA, c.camera_name);
+    }
+    mujoco::check_camera(m, c.camera_id);
     if (m.nu == 0) throw envpool::error(EP_E_ARGUMENT, c.xml_file + " has no actuators");
     std::vector<float> low, high;
     for (int i = 0; i < m.nu; ++i) {
@@ -145,7 +174,10 @@ class Task {
     s.max_episode_steps = E::max_episode_steps;
     s.reward_threshold = E::reward_threshold;
     s.fps = std::round(1 / (m.opt.timestep * static_cast<double>(c.frame_skip)));
-    f.observation = s.obs<double[]>("", {static_cast<std::int64_t>(E::observation_size(m, c))});
+    if (c.from_pixels)
+      f.pixels = s.obs<std::uint8_t[]>("", {c.height, c.width, 3}).within(0, 255).image(EP_HWC);
+    else
+      f.observation = s.obs<double[]>("", {static_cast<std::int64_t>(E::observation_size(m, c))});
     f.action = s.action<float[]>("", {m.nu}).within(low, high).doc("control of the actuators");
     for (const char* name : E::info_names) f.infos.push_back(s.info<double>(name));
     if (E::shows_tendons && m.ntendon > 0)
@@ -157,11 +189,12 @@ class Task {
 
   Task(const C& with, const Fields& f)
       : c(with),
-        physics_(f.model),
+        physics_(f.model, {}),
         m(physics_.model()),
         d(physics_.data()),
         dt(m.opt.timestep * static_cast<double>(c.frame_skip)),
-        fields_(f) {}
+        fields_(f),
+        view_(view()) {}
 
   void seed(std::uint64_t s) { random.word = s; }
 
@@ -177,13 +210,16 @@ class Task {
     const auto taken = in[fields_.action];
     const Action action(taken.data(), taken.size());
     self().before();
-    physics_.step(action, c.frame_skip, E::contact_forces);
+    std::copy(action.begin(), action.end(), d.ctrl);
+    physics_.step(c.frame_skip, E::contact_forces);
     self().look();
     return self().after(action);
   }
 
   void observe(const envpool::view& v) const {
-    if (const auto to = v[fields_.observation]) {
+    if (c.from_pixels) {
+      if (const auto to = v[fields_.pixels]) mujoco::draw(physics_, view_, to.data());
+    } else if (const auto to = v[fields_.observation]) {
       Row row(to.data());
       static_cast<const E*>(this)->observe(row);
     }
@@ -195,22 +231,20 @@ class Task {
     }
   }
 
-  // A state: the generator, whether it is that of a reset, the infos, and Physics::state().
+  void measure(ep_image& image) const { mujoco::measure(m, view_, image); }
+  void draw(const ep_image& image) const { mujoco::draw(physics_, view_, image); }
+
   void save(envpool::writer& to, std::int32_t) const {
-    const std::uint32_t fresh = physics_.fresh();
-    std::vector<mjtNum> state =
-        physics_.state();  // not const: archives write a vector's length then
-    to(random, fresh, info_, state);
+    mujoco::Physics::State physics = physics_.state();
+    to(random, info_, physics);
   }
   void load(envpool::reader& from, std::int32_t) {
     mujoco::Random saved_random;
-    std::uint32_t fresh = 0;
     std::array<double, kMostInfos> saved_info;
-    std::vector<mjtNum> state;
-    from(saved_random, fresh, saved_info, state);
-    if (state.size() != physics_.state_size() || fresh > 1 || from.left() != 0)
-      throw envpool::error(EP_E_ARGUMENT, "a state of another model");
-    physics_.restore(state, fresh != 0);
+    mujoco::Physics::State physics;
+    from(saved_random, saved_info, physics);
+    if (from.left() != 0) throw envpool::error(EP_E_ARGUMENT, "a state that is too long");
+    physics_.restore(physics);
     random = saved_random;
     info_ = saved_info;
   }
@@ -265,7 +299,34 @@ class Task {
 
  private:
   E& self() { return static_cast<E&>(*this); }
+
+  // As Gymnasium's: the camera asked for, else a free one that looks at the median of all geoms, in
+  // the initial pose (there: in the first picture's).
+  mujoco::View view() {
+    mujoco::View v;
+    v.width = static_cast<std::uint32_t>(c.width);
+    v.height = static_cast<std::uint32_t>(c.height);
+    v.max_geom = static_cast<int>(c.max_geom);
+    v.flags = mujoco::visual_flags(c.visual_options);
+    v.camera = c.camera_name.empty() ? static_cast<int>(c.camera_id)
+                                     : mujoco::find(m, mjOBJ_CAMERA, c.camera_name);
+    if (v.camera >= 0) return v;
+    mujoco::lib().mjv_defaultCamera(&v.free);
+    v.free.distance = m.stat.extent;
+    physics_.reset();
+    physics_.forward();
+    for (std::size_t k = 0; k < 3; ++k) {
+      std::vector<double> places;
+      for (int i = 0; i < m.ngeom; ++i)
+        places.push_back(d.geom_xpos[3 * static_cast<std::size_t>(i) + k]);
+      v.free.lookat[k] = numpy::median(std::move(places));
+    }
+    mujoco::configure(v.free, c.default_camera_config);
+    return v;
+  }
+
   const Fields fields_;
+  const mujoco::View view_;
 };
 
 }  // namespace gymnasium

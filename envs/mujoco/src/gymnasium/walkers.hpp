@@ -8,7 +8,10 @@ namespace gymnasium {
 // ---- Ant ----
 
 struct AntConfig : Config {
-  AntConfig() { xml_file = "ant.xml"; }
+  AntConfig() {
+    xml_file = "ant.xml";
+    default_camera_config = R"({"distance": 4.0})";
+  }
   double forward_reward_weight = 1;
   double ctrl_cost_weight = 0.5;
   double contact_cost_weight = 5e-4;
@@ -209,7 +212,11 @@ class AnyHumanoid : public Task<E, C> {
 };
 
 struct HumanoidConfig : AnyHumanoidConfig {
-  HumanoidConfig() { xml_file = "humanoid.xml"; }
+  HumanoidConfig() {
+    xml_file = "humanoid.xml";
+    default_camera_config =
+        R"({"trackbodyid": 1, "distance": 4.0, "lookat": [0.0, 0.0, 2.0], "elevation": -20.0})";
+  }
   double forward_reward_weight = 1.25;
   double contact_cost_weight = 5e-7;
   Range contact_cost_range = {-kInfinity, 10};
@@ -302,7 +309,11 @@ class Humanoid : public AnyHumanoid<Humanoid, HumanoidConfig> {
 };
 
 struct HumanoidStandupConfig : AnyHumanoidConfig {
-  HumanoidStandupConfig() { xml_file = "humanoidstandup.xml"; }
+  HumanoidStandupConfig() {
+    xml_file = "humanoidstandup.xml";
+    default_camera_config =
+        R"({"trackbodyid": 1, "distance": 4.0, "lookat": [0.0, 0.0, 0.8925], "elevation": -20.0})";
+  }
   double uph_cost_weight = 1;
   double impact_cost_weight = 0.5e-6;
   Range impact_cost_range = {-kInfinity, 10};
