@@ -253,7 +253,9 @@ void Scenario::read(const Json& json, const std::vector<std::string>& folders,
                     const std::string& where) {
   const auto* settings = std::get_if<Json::Object>(&json.value);
   if (settings == nullptr) refuse(where + " must be a dictionary of ViZDoom's settings");
-  for (const auto& [key, value] : *settings) {
+  for (const auto& setting : *settings) {
+    const std::string& key = setting.first;
+    const Json& value = setting.second;
     Entry e;
     e.key = key;
     e.folders = folders;
