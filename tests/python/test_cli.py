@@ -137,7 +137,7 @@ def test_import_does_not_bring_it(run_python: Run) -> None:
 def test_list(cli: Run) -> None:
     output = cli("list").output
     assert all(task_id in output for task_id in envpool_sdk.list_all_envs())
-    assert cli("list", "cartp*").output.split()[-1] == "CartPole-v1"
+    assert "CartPole-v1" in cli("list", "cartp*").output.split()
     assert "Pursuit-v0" not in cli("list", "cart").output
     assert "no task fits 'zzz'" in cli("list", "zzz", code=1).stderr
 
@@ -314,7 +314,7 @@ def test_bare_loop_skips_frames_and_keeps_the_limit(plugins: Path) -> None:
     [
         ([], "action is missing"),
         ([np.zeros(0, np.int64)], "no rows"),
-        ([np.zeros(3, np.int32)], "dtype"),
+        ([np.zeros(3, np.float32)], "dtype"),
         ([np.zeros((3, 2), np.int64)], "shape"),
         ([np.full(3, 9, np.int64)], "is 9"),
         ([np.zeros(3, np.int64)] * 2, "expected 1"),

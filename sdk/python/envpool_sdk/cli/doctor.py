@@ -54,7 +54,8 @@ PATIENCE = 60.0
 def doctor(json: arguments.Json = False) -> None:
     """Tell what is installed, try to load every known plugin, and say what fails and why.
 
-    Each plugin is loaded in a process of its own, and each of its tasks described. Code 1 if anything is broken.
+    Each plugin is loaded in a process of its own, and each of its tasks described; those that need options first are
+    named. Code 1 if anything is broken.
 
     Example: `envpool-sdk doctor`
     """
@@ -106,8 +107,7 @@ def _examine(source: registry.Source) -> dict[str, Any]:
     answer = _probe(source.tasks[0])
     if "error" in answer:
         return found | {"problems": [answer["error"]]}
-    flaws = [flaw for flaw in answer.pop("tasks").values() if flaw]
-    return found | {"engine": answer, "problems": flaws}
+    return found | {"problems": answer.pop("broken"), "needs": answer.pop("unfinished"), "engine": answer}
 
 
 def _probe(task_id: str) -> dict[str, Any]:
@@ -163,3 +163,5 @@ def _show(report: dict[str, Any]) -> None:
             console.print(f"          {escape(about)}", soft_wrap=True)
         for problem in plugin["problems"]:
             console.print(f"          {escape(problem)}", style="red", soft_wrap=True)
+        for need in plugin.get("needs", ()):
+            console.print(f"          {escape(need)}", style="dim", soft_wrap=True)

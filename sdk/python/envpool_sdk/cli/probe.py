@@ -1,6 +1,7 @@
 """Loads the library of a known task in a process of its own, for doctor: python -m envpool_sdk.cli.probe ID.
 
-Prints JSON: the plugin's name, version and ABI, and for each of its tasks "" or why it can't be described; or "error".
+Prints JSON: the plugin's name, version and ABI; "broken": why tasks of it can't be described; "unfinished": which ones can't
+without options of the user's, and why; or "error".
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import json
 import sys
 from typing import Any
 
-from envpool_sdk import EnvError, facade, registry
+from envpool_sdk import EnvError, PluginError, facade, registry
 
 
 def probe(task_id: str) -> dict[str, Any]:
@@ -18,20 +19,21 @@ def probe(task_id: str) -> dict[str, Any]:
         plugin = registry.load(manifest)
     except Exception as error:  # an asset function is the package's own code
         return {"error": f"{type(error).__name__}: {error}"}
+    broken, unfinished = [], []
+    for task in manifest.tasks:
+        try:
+            facade.make_spec(task.id)
+        except (ValueError, EnvError) as error:
+            # One that refuses its defaults may only want options, if it has some.
+            wants = not isinstance(error, (PluginError, EnvError)) and plugin.tasks[task.id]["options"]
+            (unfinished if wants else broken).append(str(error))
     return {
         "name": plugin.name,
         "version": plugin.version,
         "abi": plugin.abi,
-        "tasks": {task.id: _flaw(task.id) for task in manifest.tasks},
+        "broken": broken,
+        "unfinished": unfinished,
     }
-
-
-def _flaw(task_id: str) -> str:
-    try:
-        facade.make_spec(task_id)
-    except (ValueError, EnvError) as error:
-        return str(error)
-    return ""
 
 
 if __name__ == "__main__":
