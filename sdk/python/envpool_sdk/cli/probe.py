@@ -19,7 +19,8 @@ def probe(task_id: str) -> dict[str, Any]:
         plugin = registry.load(manifest)
     except Exception as error:  # an asset function is the package's own code
         return {"error": f"{type(error).__name__}: {error}"}
-    broken, unfinished = [], []
+    broken: list[str] = []
+    unfinished: list[str] = []
     for task in manifest.tasks:
         try:
             facade.make_spec(task.id)
