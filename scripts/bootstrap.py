@@ -14,6 +14,7 @@ if sys.version_info < (3, 11):  # noqa: UP036 - an older interpreter is just wha
         "Set PYTHON to a newer interpreter."
     )
 
+import argparse
 import hashlib
 import os
 import shutil
@@ -21,7 +22,7 @@ import subprocess
 import sysconfig
 import time
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -179,8 +180,8 @@ def _install_wheel(title: str, source: Path, stamp: _Stamp) -> None:
     stamp.write()
 
 
-def install_packages() -> None:
-    """Builds and installs the wheels of the SDK and of every engine package whose sources changed."""
+def install_packages(engines: Container[str] | None = None) -> None:
+    """Builds and installs the wheels of the SDK and of the engine packages (none named: all) whose sources changed."""
     sdk = [
         ROOT / name
         for name in ("CMakeLists.txt", "pyproject.toml", "README.md", "LICENSE", "cmake", "sdk", "templates")
@@ -189,20 +190,26 @@ def install_packages() -> None:
     if not stamp.fresh():
         _install_wheel("envpool-sdk", ROOT, stamp)
     for package in engine_packages():
+        if engines is not None and package.name not in engines:
+            continue
         stamp = _Stamp(f"envpool-{package.name}", hash_of([package, ROOT / "sdk" / "include", ROOT / "cmake"]))
         if not stamp.fresh():
             _install_wheel(f"envpool-{package.name}", package, stamp)
 
 
-def prepare(groups: Sequence[str]) -> None:
-    """All of it: .venv with the tools, the dependency groups, the SDK and the engine packages."""
+def prepare(groups: Sequence[str], engines: Container[str] | None = None) -> None:
+    """All of it: .venv with the tools, the dependency groups, the SDK and the engine packages (none named: all)."""
     make_venv()
     install_requirements(groups)
-    install_packages()
+    install_packages(engines)
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="bootstrap.py", description=__doc__)
+    parser.add_argument("groups", nargs="*", help="dependency groups of pyproject.toml")
+    parser.add_argument("--engine", action="append", help="only this package under envs/ (may be repeated)")
+    arguments = parser.parse_args()
     try:
-        prepare(sys.argv[1:])
+        prepare(arguments.groups, arguments.engine)
     except SetupError as failure:
         sys.exit(str(failure))
