@@ -213,6 +213,7 @@ def test_in_a_vector(tasks: tuple[str, ...]) -> None:
 
 
 @pytest.mark.full
+@pytest.mark.timeout(1200)  # a process for each check, and each loads all pictures
 def test_the_checker_passes(tmp_path: Path) -> None:
     """The whole checker on one of the games, the example being installed as its README says."""
     sdk = f"cmake.define.envpool_sdk_DIR={envpool_sdk.get_cmake_dir()}"

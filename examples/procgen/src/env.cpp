@@ -131,6 +131,8 @@ struct Procgen {
 
   // A seed below 2^31 is Procgen's rand_seed, a larger one is folded into it.
   void seed(std::uint64_t s) {
+    // A first game loads pictures for seconds, and can't be stopped then.
+    if (host.cancelled()) throw envpool::error(EP_E_CANCELLED, "cancelled before a game was made");
     settings with;
     with.add("env_name", std::string(t.name));
     with.add("resource_root", host.asset("procgen pictures"));
