@@ -25,8 +25,9 @@ def probe(task_id: str) -> dict[str, Any]:
         try:
             facade.make_spec(task.id)
         except (ValueError, EnvError) as error:
-            # One that refuses its defaults may only want options, if it has some.
-            wants = not isinstance(error, (PluginError, EnvError)) and plugin.tasks[task.id]["options"]
+            # A complaint about one of its options: it wants to be given a value.
+            names = [option["name"] for option in plugin.tasks[task.id]["options"]] if task.id in plugin.tasks else []
+            wants = not isinstance(error, (PluginError, EnvError)) and any(name in str(error) for name in names)
             (unfinished if wants else broken).append(str(error))
     return {
         "name": plugin.name,
