@@ -120,7 +120,7 @@ class Arrivals {
 struct Header {
   static constexpr std::uint64_t kMagic = 0x316c6f6f70766e65;  // "envpool1"
   std::uint64_t magic;
-  char build[56];  // of the SDK: both sides must be of one build
+  char build[56];  // the SDK's version: both sides must have the same
   std::uint64_t orders_at, orders_bytes, layout_bytes;
   Arrivals arrivals;
   alignas(64) Word stopping{0};  // the pool is closing: engines that ask are told to stop

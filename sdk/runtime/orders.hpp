@@ -1,5 +1,5 @@
 // orders.hpp - what a worker process is told once, and other structured things that go to it, as
-// bytes. Both sides are of one build (Header::build), so numbers and enums go as they lie in
+// bytes. Both sides are of one version (Header::build), so numbers and enums go as they lie in
 // memory.
 #pragma once
 
