@@ -10,6 +10,7 @@ import ctypes
 import json
 import os
 import re
+import select
 import shutil
 import subprocess
 import sys
@@ -325,28 +326,22 @@ def test_command_lists_checks() -> None:
 
 def test_nothing_is_left_when_the_checker_is_killed(plugins: Path) -> None:
     library = plugins / "faulty_cancel_ignored.so"
+    # Every process of the checker inherits the writing end: the pipe ends when the last of them does.
+    ended, held = os.pipe()
     command = [sys.executable, "-c", _COMMAND, str(library), "--only", "resources.cancel"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-    def users() -> list[str]:
-        found = []
-        for maps in Path("/proc").glob("[0-9]*/maps"):
-            try:
-                if str(library) in maps.read_text():
-                    found.append(maps.parent.name)
-            except OSError:
-                continue
-        return found
-
-    until = time.monotonic() + 30
-    while not users() and time.monotonic() < until:
-        time.sleep(0.05)
-    assert users()
-    process.kill()
-    process.wait()
-    while users() and time.monotonic() < until:
-        time.sleep(0.05)
-    assert not users()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, pass_fds=[held])
+    os.close(held)
+    with open(ended, "rb") as pipe:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        until = time.monotonic() + 60
+        while process.poll() is None and not children.read_text() and time.monotonic() < until:
+            time.sleep(0.05)
+        time.sleep(1)  # into the check, which takes six seconds
+        assert process.poll() is None, process.communicate()[0].decode()
+        process.kill()
+        process.communicate()
+        assert select.select([pipe], [], [], 60)[0], "a child of the checker lives on"
+        assert pipe.read() == b""
 
 
 # ---- pytest's face ----------------------------------------------------------------------------------------------------

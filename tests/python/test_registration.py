@@ -250,12 +250,10 @@ def test_broken_plugins(plugins: Path, flaw: str, where: str, word: str) -> None
 
 
 def test_import_is_light(run_python: Run) -> None:
-    done = run_python(
-        "import sys, envpool_sdk; print([m for m in ('torch', 'jax', 'cv2', 'dm_env', 'ale_py') if m in sys.modules])"
-    )
+    """Heavy packages are loaded by who uses them; `python -m benchmarks startup` measures the seconds."""
+    heavy = ("torch", "jax", "cv2", "dm_env", "ale_py", "mujoco", "vizdoom", "pygame", "PIL", "rich", "typer", "ray")
+    done = run_python(f"import sys, envpool_sdk; print([name for name in {heavy} if name in sys.modules])")
     assert done.stdout == "[]\n", done.stderr
-    code = "import time; start = time.process_time(); import envpool_sdk; print(time.process_time() - start)"
-    assert min(float(run_python(code).stdout) for _ in range(5)) < 0.35
 
 
 def test_versions_and_headers() -> None:
