@@ -25,7 +25,7 @@ from . import plot, report
 DEFAULT_FILE = Path("docs/benchmarks/growth.json")
 
 CHUNK_NS = 20_000
-"""Work that a thread claims at once, if there is that much: kChunkNanoseconds of sdk/runtime/pool.hpp."""
+"""Work that a thread claims at once, if there is that much: kChunkNanoseconds of sdk/runtime/thread_pool.hpp."""
 
 LINE_FACTOR = 3
 """How much longer a cache line takes between sockets or chiplets than between the two CPUs that the constants are from."""
@@ -42,7 +42,10 @@ class Constants:
     work: float
     """By any thread, for each CartPole env of a call: its step and its row."""
     row: float
-    """Serial, for each env of an asynchronous pool: what remains if envs cost nothing, two threads fighting for all of it."""
+    """Serial, for each env of an asynchronous pool: what the user's thread does in send and recv, its row being there."""
+    claim: float
+    """Serial, for each env of an asynchronous pool: its row is claimed under the lock. As much as send does for it, of which
+    that is a part: the whole is too small to be measured by itself."""
     contended: float
     """A change of a number that another thread has just changed."""
     spin: float
@@ -88,8 +91,18 @@ def synchronous(constants: Constants, num_envs: int, threads: int, cost: float, 
 
 def asynchronous(constants: Constants, threads: int, cost: float, batch_size: int) -> float:
     """Env-steps a second, with envs enough (2 to 3 batches) that all threads are busy: what is serial, or the threads."""
-    serial = constants.row * (LINE_FACTOR if threads > 2 else 1) + constants.call / batch_size
-    return 1e9 / max(serial, (cost + constants.contended) / threads)
+    return 1e9 / max(serial_part(constants, threads, cost, batch_size), (cost + constants.contended) / threads)
+
+
+def serial_part(constants: Constants, threads: int, cost: float, batch_size: int) -> float:
+    """Nanoseconds of an env-step of an asynchronous pool that are the same for any number of threads."""
+    claim = constants.claim + 2 * constants.contended / rows_of_a_claim(cost, batch_size)  # the lock, taken and left
+    return (constants.row + claim) * (LINE_FACTOR if threads > 2 else 1) + constants.call / batch_size
+
+
+def rows_of_a_claim(cost: float, batch_size: int) -> int:
+    """Envs that a thread runs before it claims their rows."""
+    return max(1, min(int(CHUNK_NS / cost) + 1, batch_size))
 
 
 # ---- the constants ----------------------------------------------------------
@@ -152,7 +165,8 @@ def measure(programs: Path, num_envs: Sequence[int], seconds: float, rounds: int
                 "python_1_thread_ns": median(python),
             }
         )
-    free = [pool_run(programs, "kitchen_sink", "Counter-v0", (1024, 512, 2), seconds) for _ in range(rounds)]
+    # One worker, so that it and the user's thread have a CPU each.
+    ready = [pool_run(programs, "cartpole_c", "-", (1024, 256, 1), seconds) for _ in range(rounds)]
     threads = [
         json.loads(subprocess.check_output([programs / "benchmarks/bench_threads", str(seconds)]))
         for _ in range(rounds)
@@ -160,12 +174,12 @@ def measure(programs: Path, num_envs: Sequence[int], seconds: float, rounds: int
     return {
         "machine": report.machine(),
         "curves": curves,
-        "constants": constants_of(curves, free, threads),
+        "constants": constants_of(curves, ready, threads),
     }
 
 
 def constants_of(
-    curves: Sequence[dict[str, float]], free: Sequence[dict[str, float]], threads: Sequence[dict[str, float]]
+    curves: Sequence[dict[str, float]], ready: Sequence[dict[str, float]], threads: Sequence[dict[str, float]]
 ) -> dict[str, float]:
     """The model's constants from what was measured; see Constants."""
     sizes = [curve["num_envs"] for curve in curves]
@@ -178,7 +192,8 @@ def constants_of(
         "call": call,
         "env": max(send, 0) + max(per_env - native, 0),
         "work": native - send,
-        "row": median(run["seconds"] / run["calls"] / run["batch_size"] for run in free) * 1e9,
+        "row": median(run["ready_call_seconds"] / run["batch_size"] for run in ready) * 1e9,
+        "claim": median(run["send_seconds"] / run["calls"] / run["batch_size"] for run in ready) * 1e9,
         "contended": median(run["contended_ns"] for run in threads),
         "spin": median(run["spin_ns"] for run in threads),
         "sleep": median(run["sleep_ns"] for run in threads),
@@ -223,8 +238,8 @@ def limits(constants: Constants) -> list[str]:
     for num_envs in (256, 1024, 4096, 16384):
         speed = num_envs / (constants.call + constants.env * num_envs) * 1e9
         found.append(f"serial part of a synchronous call of {num_envs} envs: at most {speed / 1e6:,.0f} M env-steps/s")
-    for factor, where in ((1, "on these CPUs"), (LINE_FACTOR, f"with cache lines {LINE_FACTOR} times as slow")):
-        speed = 1e9 / (constants.row * factor + constants.call / 256)
+    for threads, where in ((2, "on these CPUs"), (256, f"with cache lines {LINE_FACTOR} times as slow")):
+        speed = 1e9 / serial_part(constants, threads, constants.work, 256)
         found.append(f"serial part of an asynchronous pool, batches of 256, {where}: {speed / 1e6:,.1f} M env-steps/s")
     return found
 

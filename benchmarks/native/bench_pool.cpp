@@ -4,12 +4,17 @@
 //   bench_pool PLUGIN [TASK|-] [ENVS] [BATCH] [THREADS] [SECONDS]
 //
 // Prints one line of JSON: calls made, seconds that they took, and how many of these were in send.
+// Of an asynchronous pool also the seconds of calls whose rows were there already (ready_*): what
+// the user's thread does alone, however many threads run envs.
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "pool.hpp"
@@ -21,6 +26,8 @@ namespace {
 
 constexpr std::size_t kActionRows = 64;
 constexpr int kWarmUpCalls = 200;
+constexpr int kReadyCalls = 100;
+constexpr std::chrono::milliseconds kUntilReady{2};  // for all envs to be run
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -100,10 +107,22 @@ int main(int argc, char** argv) {
       for (int i = 0; i < 16; ++i, ++calls) stepper.step(in_send);
       spent = seconds_since(start);
     } while (spent < seconds);
+    std::vector<double> ready(1);  // nothing of a synchronous pool is there already
+    for (int i = 0; i < kReadyCalls && pool->batch_size() < pool->num_envs(); ++i) {
+      std::this_thread::sleep_for(kUntilReady);
+      double ignored = 0;
+      const auto call = Clock::now();
+      stepper.step(ignored);
+      ready.push_back(seconds_since(call));
+    }
+    const auto middle = ready.begin() + static_cast<std::ptrdiff_t>(ready.size() / 2);
+    std::ranges::nth_element(ready, middle);
     std::printf(
         "{\"task\": \"%s\", \"num_envs\": %u, \"batch_size\": %u, \"threads\": %u, \"calls\": %zu, "
-        "\"seconds\": %.9g, \"send_seconds\": %.9g}\n",
-        task.id, pool->num_envs(), pool->batch_size(), pool->num_threads(), calls, spent, in_send);
+        "\"seconds\": %.9g, \"send_seconds\": %.9g, \"ready_call_seconds\": "
+        "%.9g}\n",
+        task.id, pool->num_envs(), pool->batch_size(), pool->num_threads(), calls, spent, in_send,
+        *middle);
   } catch (const std::exception& error) {
     return std::fprintf(stderr, "bench_pool: %s\n", error.what()), 1;
   }

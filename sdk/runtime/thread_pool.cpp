@@ -336,7 +336,7 @@ void ThreadPool::prepare(std::span<const std::uint32_t> ids, Job::Kind kind) {
   in_flight_ += count;
 }
 
-// Asynchronous: opens batches until so many rows can be claimed, so that claim_row can't fail.
+// Asynchronous: opens batches until so many rows can be claimed, so that claim_rows can't fail.
 void ThreadPool::reserve_rows(std::uint32_t rows) {
   std::uint64_t have = std::uint64_t{batch_size_} * reserved_.size();
   if (open_) have += batch_size_ - open_->claimed;
@@ -353,20 +353,24 @@ void ThreadPool::enqueue(std::span<const std::uint32_t> ids) {
   for (std::size_t i = 0; i < lanes_.size(); ++i) lanes_[i]->push(split_[i]);
 }
 
-// Asynchronous: the next row of the open batch. True if no other env in flight is without a row.
-bool ThreadPool::claim_row(std::uint32_t id) {
-  Job& job = team_.job(id);
+// Asynchronous: the next rows, of the open batch and of those after it. True if no other env in
+// flight is without a row.
+bool ThreadPool::claim_rows(std::span<const std::uint32_t> ids) {
   const std::lock_guard lock(mutex_);
-  if (!open_) {
-    queue_.push_back(std::move(reserved_.back()));
-    reserved_.pop_back();
-    open_ = queue_.back().get();
+  for (const std::uint32_t id : ids) {
+    if (!open_) {
+      queue_.push_back(std::move(reserved_.back()));
+      reserved_.pop_back();
+      open_ = queue_.back().get();
+    }
+    Job& job = team_.job(id);
+    job.batch = open_;
+    job.row = open_->claimed++;
+    open_->envs.push_back(id);  // there is room: see reserve_rows
+    if (open_->claimed == batch_size_) open_ = nullptr;
   }
-  job.batch = open_;
-  job.row = open_->claimed++;
-  open_->envs.push_back(id);  // there is room: see reserve_rows
-  if (open_->claimed == batch_size_) open_ = nullptr;
-  return --unclaimed_ == 0;
+  unclaimed_ -= static_cast<std::uint32_t>(ids.size());
+  return unclaimed_ == 0;
 }
 
 // ---- receiving ----------------------------------------------------------------------------------
@@ -440,7 +444,10 @@ void ThreadPool::arrive(Batch& batch) {
     in_flight_ = 0;
     return;
   }
-  for (const std::uint32_t env : batch.envs) place_[env] = place_of(env);
+  for (const std::uint32_t env : batch.envs) {
+    // What was reset once stays so: the env itself, far away in memory, need not be asked.
+    place_[env] = before_[env] == Place::kNever ? place_of(env) : Place::kIdle;
+  }
   in_flight_ -= batch.rows();
 }
 

@@ -9,9 +9,9 @@
 // envpool.batch/1, a range is one call.
 //
 // Who touches what: mutex_ guards the queue of batches and who is in flight; it is taken by send
-// and by recv, and for each row of an asynchronous pool. An env, its job and its action belong to
-// the sender until the env is pushed to a lane, then to the thread that took it, until its batch is
-// complete. Lanes and batches order these hand-overs.
+// and by recv, and in an asynchronous pool for the rows of a chunk. An env, its job and its action
+// belong to the sender until the env is pushed to a lane, then to the thread that took it, until
+// its batch is complete. Lanes and batches order these hand-overs.
 #pragma once
 
 #include <atomic>
@@ -105,7 +105,8 @@ class ThreadPool final : public Pool {
   std::uint32_t take(Runner& runner);
   bool run_some(Runner& runner, Clock::time_point& now);
   std::uint32_t chunk_size(std::uint64_t waiting) const;
-  void run(std::span<const std::uint32_t> ids, Runner& runner);
+  void run(std::uint32_t count, Runner& runner);
+  void deliver(std::span<const std::uint32_t> ids, Runner& runner);
   void create_or_visit(std::uint32_t id, Runner& runner);
   void drop_visits(Runner& runner);
   void drop_visit(std::uint32_t id);
@@ -116,7 +117,7 @@ class ThreadPool final : public Pool {
   bool claim_whole(Segment& segment, Range& range);
   void sweep_range(std::uint32_t begin, std::uint32_t end, Batch& batch, Runner& runner);
   void measure(std::chrono::nanoseconds spent, std::uint32_t count);
-  bool claim_row(std::uint32_t id);
+  bool claim_rows(std::span<const std::uint32_t> ids);
 
   // By users' threads, under mutex_.
   void start_worker();

@@ -97,12 +97,11 @@ bool ThreadPool::run_some(Runner& runner, Clock::time_point& now) {
   if (count == 0) {
     count = take(runner);
     if (count == 0) return false;
-    const auto ids = std::span(runner.chunk).first(count);
-    // Resets are often slow: the rows of the others need not wait for them.
-    if (!synchronous()) {
+    if (!synchronous()) {  // nobody else waits for the resets
+      const auto ids = std::span(runner.chunk).first(count);
       std::partition(ids.begin(), ids.end(), [&](std::uint32_t id) { return !begins_anew(id); });
     }
-    run(ids, runner);
+    run(count, runner);
   }
   const auto start = std::exchange(now, Clock::now());
   measure(now - start, count);
@@ -128,15 +127,17 @@ std::uint32_t ThreadPool::chunk_size(std::uint64_t waiting) const {
   return static_cast<std::uint32_t>(others ? std::min(worth, waiting / 2 + 1) : worth);
 }
 
-void ThreadPool::run(std::span<const std::uint32_t> ids, Runner& runner) {
-  Batch* batch = nullptr;  // of the last rows written, and how many of them are not finished yet
-  std::uint32_t count = 0;
-  const auto finish = [&] {
-    if (batch && batch->finish(count)) done_.notify();
-    batch = nullptr;
-    count = 0;
+// Runs the first `count` envs of the chunk. Their rows are written when all have stepped, so that
+// those of an asynchronous pool are claimed at once; but a reset is often slow, and no row waits
+// for it.
+void ThreadPool::run(std::uint32_t count, Runner& runner) {
+  const bool one_by_one = plan_.settings.autoreset == Autoreset::kSameStep;  // see Workspace::ended
+  std::uint32_t played = 0;  // at the chunk's front: those whose rows are not written yet
+  const auto deliver_played = [&] {
+    deliver(std::span(runner.chunk).first(std::exchange(played, 0)), runner);
   };
-  for (const std::uint32_t id : ids) {
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint32_t id = runner.chunk[i];
     // Acquire: pairs with close(). What is in flight then is dropped.
     if (stopping_.load(std::memory_order_acquire)) {
       drop_visit(id);
@@ -147,23 +148,41 @@ void ThreadPool::run(std::span<const std::uint32_t> ids, Runner& runner) {
       create_or_visit(id, runner);
       continue;
     }
-    bool last = false;
+    if (one_by_one || begins_anew(id)) deliver_played();
     try {
       team_.play(id, job, runner.work);
-      if (!synchronous()) last = claim_row(id);
-      if (job.batch != batch) finish();
-      batch = job.batch;
-      team_.deliver(id, job, runner.work);
     } catch (const std::exception& error) {  // our own: no memory
       fail(std::string(plan_.task.id) + ": " + error.what());
       continue;
     }
-    ++count;
-    // Asynchronous rows wait for nobody; after the last one a receiver may want to cut the batch.
-    if (!synchronous()) finish();
-    if (last) done_.notify();
+    runner.chunk[played++] = id;
+  }
+  deliver_played();
+}
+
+// Writes the rows of envs that were run.
+void ThreadPool::deliver(std::span<const std::uint32_t> ids, Runner& runner) {
+  if (ids.empty()) return;
+  const bool last = !synchronous() && claim_rows(ids);
+  Batch* batch = nullptr;  // of the last rows written, and how many of them are not finished yet
+  std::uint32_t count = 0;
+  const auto finish = [&] {
+    if (batch && batch->finish(count)) done_.notify();
+    count = 0;
+  };
+  for (const std::uint32_t id : ids) {
+    const Job& job = team_.job(id);
+    if (job.batch != batch) finish();
+    batch = job.batch;
+    try {
+      team_.deliver(id, job, runner.work);
+      ++count;
+    } catch (const std::exception& error) {  // our own: no memory
+      fail(std::string(plan_.task.id) + ": " + error.what());
+    }
   }
   finish();
+  if (last) done_.notify();  // a receiver may want to cut the batch
 }
 
 void ThreadPool::create_or_visit(std::uint32_t id, Runner& runner) {

@@ -153,7 +153,7 @@ def test_growth_fits_a_line_exactly() -> None:
 def test_the_model_never_beats_its_limits() -> None:
     from benchmarks.growth import THREADS, Constants, asynchronous, synchronous
 
-    constants = Constants(call=2000, env=1, work=20, row=80, contended=50, spin=200, sleep=30000, wake=3000)
+    constants = Constants(call=2000, env=1, work=20, row=80, claim=20, contended=50, spin=200, sleep=30000, wake=3000)
     for threads in THREADS:
         for num_envs in (1, 256, 16384):
             for cost in (20.0, 400_000.0):
