@@ -397,4 +397,16 @@ inline void run_test(const char* name, const std::function<void()>& test) {
 }
 #define RUN(name) envpool::test::run_test(#name, name)
 
+// Takes all columns of a batch, as the bindings do.
+inline std::vector<Block*> keep(Pool& pool, std::unique_ptr<Batch> batch) {
+  std::vector<Block*> kept;
+  for (Block*& block : batch->columns.blocks) kept.push_back(std::exchange(block, nullptr));
+  pool.recycle(std::move(batch));
+  return kept;
+}
+inline void drop(std::vector<Block*>& kept) {
+  for (Block* block : kept) block->store->release(block);
+  kept.clear();
+}
+
 }  // namespace envpool::test
