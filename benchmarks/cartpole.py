@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from . import sample_factory
 from .contender import (
+    BareLoops,
     Case,
     Contender,
     LeftOutError,
@@ -115,37 +115,14 @@ def gymnasium_entry_point(case: Case) -> Stepper:
 # ---- the ceiling ------------------------------------------------------------
 
 
-class BareLoops:
-    """Processes of native/bench_bare.cpp, one a thread, each with its share of the envs."""
-
-    def __init__(self, case: Case) -> None:
-        if not case.plugin:
-            raise LeftOutError("it needs --plugin")
-        program = Path(case.plugin).parent.parent / "benchmarks" / "bench_bare"
-        if not program.exists():
-            raise LeftOutError(f"{program} is not built")
-        shares = [len(range(i, case.num_envs, case.threads)) for i in range(min(case.threads, case.num_envs))]
-        self._processes = [
-            subprocess.Popen(
-                [program, case.plugin, str(share)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-            )
-            for share in shares
-        ]
-
-    def play(self, seconds: float) -> int:
-        for process in self._processes:
-            assert process.stdin is not None
-            process.stdin.write(f"{seconds}\n")
-            process.stdin.flush()
-        steps = 0
-        for process in self._processes:
-            assert process.stdout is not None
-            steps += int(process.stdout.readline())
-        return steps
-
-    def close(self) -> None:
-        for process in self._processes:
-            process.communicate()  # the end of its input ends it
+def bare(case: Case) -> Stepper:
+    """native/bench_bare.cpp."""
+    if not case.plugin:
+        raise LeftOutError("it needs --plugin")
+    program = Path(case.plugin).parent.parent / "benchmarks" / "bench_bare"
+    if not program.exists():
+        raise LeftOutError(f"{program} is not built")
+    return BareLoops([program, case.plugin], case)
 
 
 BOTH = ("sync", "async")
@@ -161,7 +138,7 @@ CONTENDERS = {
     "gymnasium_sync": Contender("Gymnasium SyncVectorEnv", "peer", "gymnasium", gymnasium_sync, threaded=False),
     "gymnasium_async": Contender("Gymnasium AsyncVectorEnv", "peer", "gymnasium", gymnasium_async, threaded=False),
     "sample_factory": Contender("Sample Factory, sampler", "peer", "sample-factory", sample_factory.make, ("async",)),
-    "bare": Contender("bare loops in C++, our CartPole", "ceiling", None, BareLoops),
+    "bare": Contender("bare loops in C++, our CartPole", "ceiling", None, bare),
 }
 
 

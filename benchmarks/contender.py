@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing import Pipe, Process
 from multiprocessing.connection import Connection
+from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal, Protocol
 
@@ -244,6 +246,36 @@ class Split:
             connection.send(None)
         for process in self._processes:
             process.join()
+
+
+class BareLoops:
+    """Programs that step environments by themselves, one a thread, each with its share of the envs.
+
+    Such a program reads how many seconds to step, answers with the number of env steps, and so on until its input ends.
+    """
+
+    def __init__(self, command: Sequence[str | Path], case: Case) -> None:
+        """command: the program and its arguments, to which its number of envs is added."""
+        shares = [len(range(i, case.num_envs, case.threads)) for i in range(min(case.threads, case.num_envs))]
+        self._processes = [
+            subprocess.Popen([*command, str(share)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            for share in shares
+        ]
+
+    def play(self, seconds: float) -> int:
+        for process in self._processes:
+            assert process.stdin is not None
+            process.stdin.write(f"{seconds}\n")
+            process.stdin.flush()
+        steps = 0
+        for process in self._processes:
+            assert process.stdout is not None
+            steps += int(process.stdout.readline())
+        return steps
+
+    def close(self) -> None:
+        for process in self._processes:
+            process.communicate()  # the end of its input ends it
 
 
 def _serve(connection: Connection, make: Callable[[], Stepper]) -> None:

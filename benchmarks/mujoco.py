@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import os
+import shlex
+import subprocess
+import tempfile
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from .contender import (
+    BareLoops,
     Case,
     Contender,
+    LeftOutError,
     Loop,
     Stepper,
     add_case_arguments,
@@ -66,6 +73,27 @@ def physics(task: str) -> tuple[Any, int, Any]:
     return env.unwrapped.model, int(env.unwrapped.frame_skip), env.action_space
 
 
+def bare(case: Case) -> Stepper:
+    """native/mujoco_bare.cpp, compiled here: its headers have to be those of the library."""
+    import mujoco
+
+    own = make_env(case.task).unwrapped
+    lowest, highest = getattr(own, "_healthy_z_range", (float("-inf"), float("inf")))
+    (library,) = Path(mujoco.__file__).parent.glob("libmujoco.so.*")
+    headers = Path(mujoco.HEADERS_DIR).parent
+    source = Path(__file__).parent / "native" / "mujoco_bare.cpp"
+    compiler = shlex.split(os.environ.get("CXX", "c++"))
+    numbers = (own.frame_skip, lowest, highest, own._reset_noise_scale)
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / source.stem
+        words = [*compiler, "-O2", "-std=c++20", "-I", headers, source, "-o", program, "-ldl"]
+        try:
+            subprocess.run(words, check=True)
+        except FileNotFoundError:
+            raise LeftOutError(f"there is no {compiler[0]} to compile it with") from None
+        return BareLoops([program, library, own.fullpath, *map(str, numbers)], case)
+
+
 def mujoco_rollout(case: Case) -> Stepper:
     """States in, states out: what a step of a synchronous vector env is with it. No observation, no reward, no reset."""
     import mujoco
@@ -110,6 +138,7 @@ CONTENDERS = {
     "envpool": Contender("EnvPool", "peer", "envpool", envpool, BOTH),
     "gymnasium_sync": Contender("Gymnasium SyncVectorEnv", "peer", "gymnasium", gymnasium_sync, threaded=False),
     "gymnasium_async": Contender("Gymnasium AsyncVectorEnv", "peer", "gymnasium", gymnasium_async, threaded=False),
+    "bare": Contender("bare loops of mj_step", "ceiling", "mujoco", bare, BOTH),
     "rollout": Contender("mujoco.rollout, physics only", "ceiling", "mujoco", mujoco_rollout),
     "batch": Contender("mujoco.batch, physics only", "ceiling", "mujoco", mujoco_batch),
 }

@@ -1,5 +1,6 @@
 #include "custom.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <string_view>
@@ -15,8 +16,8 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(from, text.find_last_not_of(' ') - from + 1);
 }
 
-// "name" of a sensor with one value, or "name[2]".
-int place_of(const mjModel& m, std::string_view term) {
+// The place in sensordata of a term of `option`: "name" of a sensor with one value, or "name[2]".
+int place_of(const mjModel& m, const char* option, std::string_view term) {
   int component = -1;
   std::string_view name = term;
   if (term.ends_with(']') && term.find('[') != term.npos) {
@@ -30,26 +31,51 @@ int place_of(const mjModel& m, std::string_view term) {
   const int size = m.sensor_dim[id];
   if (component == -1 && size == 1) component = 0;
   if (component < 0 || component >= size)
-    throw envpool::error(EP_E_ARGUMENT, "reward_sensors: \"" + std::string(term) +
+    throw envpool::error(EP_E_ARGUMENT, std::string(option) + ": \"" + std::string(term) +
                                             "\": the sensor has " + std::to_string(size) +
                                             " values: " + std::string(name) + "[0] to [" +
                                             std::to_string(size - 1) + "]");
   return m.sensor_adr[id] + component;
 }
 
+// The places of all terms, which have commas between them.
+std::vector<int> places_of(const mjModel& m, const char* option, std::string_view terms) {
+  std::vector<int> places;
+  while (!trimmed(terms).empty()) {
+    const std::size_t comma = std::min(terms.find(','), terms.size());
+    places.push_back(place_of(m, option, trimmed(terms.substr(0, comma))));
+    terms.remove_prefix(std::min(comma + 1, terms.size()));
+  }
+  return places;
+}
+
 std::vector<Term> terms_of(const mjModel& m, const Config& c) {
   std::vector<Term> terms;
-  for (std::string_view rest = c.reward_sensors; !trimmed(rest).empty();) {
-    const std::size_t comma = std::min(rest.find(','), rest.size());
-    terms.push_back({place_of(m, trimmed(rest.substr(0, comma))), 1});
-    rest.remove_prefix(std::min(comma + 1, rest.size()));
-  }
+  for (const int at : places_of(m, "reward_sensors", c.reward_sensors)) terms.push_back({at, 1});
   if (!c.reward_weights.empty() && c.reward_weights.size() != terms.size())
     throw envpool::error(EP_E_ARGUMENT,
                          "reward_weights has " + std::to_string(c.reward_weights.size()) +
                              " values for " + std::to_string(terms.size()) + " reward_sensors");
   for (std::size_t i = 0; i < c.reward_weights.size(); ++i) terms[i].weight = c.reward_weights[i];
   return terms;
+}
+
+std::vector<Bounds> bounds_of(const mjModel& m, const Config& c) {
+  const std::vector<int> places = places_of(m, "healthy_sensors", c.healthy_sensors);
+  const std::vector<double>& ranges = c.healthy_ranges;
+  if (ranges.size() != 2 * places.size())
+    throw envpool::error(EP_E_ARGUMENT, "healthy_ranges has " + std::to_string(ranges.size()) +
+                                            " values for " + std::to_string(places.size()) +
+                                            " healthy_sensors: it must be low and high of each");
+  std::vector<Bounds> bounds;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const double low = ranges[2 * i], high = ranges[2 * i + 1];
+    if (!(low <= high))
+      throw envpool::error(EP_E_ARGUMENT, "healthy_ranges: " + std::to_string(low) + " to " +
+                                              std::to_string(high) + " is empty");
+    bounds.push_back({places[i], low, high});
+  }
+  return bounds;
 }
 
 mujoco::ModelPtr model_of(const envpool::host& host, const std::string& xml) {
@@ -77,6 +103,12 @@ void Custom::options(envpool::options<Config>& o) {
   o.add("reward_weights", &Config::reward_weights).doc("how much each of them counts; empty: 1");
   o.add("ctrl_cost_weight", &Config::ctrl_cost_weight)
       .doc("weight of the squared control, a cost in the reward");
+  o.add("healthy_sensors", &Config::healthy_sensors)
+      .doc("names of the sensors that end the episode when they leave their ranges");
+  o.add("healthy_ranges", &Config::healthy_ranges)
+      .doc("low and high, inclusive, of each of them: [low, high, low, high, ...]");
+  o.add("healthy_reward", &Config::healthy_reward)
+      .doc("reward of each step that ends within all of these ranges");
   mujoco::add_picture_options(o);
 }
 
@@ -87,6 +119,7 @@ Fields Custom::describe(envpool::spec& s, const Config& c) {
   if (m.nu == 0) throw envpool::error(EP_E_ARGUMENT, "the model has no actuators");
   f.keyframe = c.keyframe.empty() ? -1 : mujoco::find(m, mjOBJ_KEY, c.keyframe);
   f.terms = terms_of(m, c);
+  f.healthy = bounds_of(m, c);
 
   s.max_episode_steps = 1000;
   s.fps = 1 / (m.opt.timestep * static_cast<double>(c.frame_skip));
@@ -123,7 +156,17 @@ envpool::result Custom::step(const envpool::input& in) {
   double reward = 0;
   for (const Term& term : fields_.terms)
     reward += term.weight * physics_.data().sensordata[term.at];
-  return {.reward = reward - c_.ctrl_cost_weight * numpy::sum_of_squares(physics_.ctrl())};
+  reward -= c_.ctrl_cost_weight * numpy::sum_of_squares(physics_.ctrl());
+  const bool healthy = is_healthy();
+  if (healthy) reward += c_.healthy_reward;
+  return {.reward = reward, .terminated = !healthy};
+}
+
+bool Custom::is_healthy() const {
+  return std::ranges::all_of(fields_.healthy, [this](const Bounds& bounds) {
+    const double value = physics_.data().sensordata[bounds.at];
+    return bounds.low <= value && value <= bounds.high;
+  });
 }
 
 void Custom::observe(const envpool::view& v) const {

@@ -21,6 +21,9 @@ struct Config : mujoco::PictureConfig {
   std::string reward_sensors;
   std::vector<double> reward_weights;
   double ctrl_cost_weight = 0;
+  std::string healthy_sensors;
+  std::vector<double> healthy_ranges;  // low, high, low, high, ...
+  double healthy_reward = 0;
 };
 
 // Where a term of the reward is read, and how much it counts.
@@ -29,10 +32,17 @@ struct Term {
   double weight;
 };
 
+// A value that ends the episode when it leaves [low, high], and where it is read.
+struct Bounds {
+  int at;  // in sensordata
+  double low, high;
+};
+
 struct Fields {
   mujoco::ModelPtr model;
   int keyframe;  // -1: none
   std::vector<Term> terms;
+  std::vector<Bounds> healthy;
   std::vector<envpool::obs<double[]>> observations;  // qpos, qvel, sensordata: those that are there
   envpool::obs<std::uint8_t[]> pixels;               // in their place, from_pixels
   envpool::action<float[]> action;
@@ -43,8 +53,8 @@ class Custom {
  public:
   static constexpr const char* id = "MujocoCustom-v0";
   static constexpr const char* doc =
-      "A model of your own: observes positions, velocities and sensors; the reward is a weighted "
-      "sum of sensors.";
+      "A model of your own: observes positions, velocities and sensors; sensors make the reward "
+      "and end the episode.";
   static constexpr ep_sharing sharing = EP_FREE;
   static constexpr bool batch = true;
   static constexpr std::uint32_t state_purposes = 1u << EP_STATE_CLONE | 1u << EP_STATE_PERSIST;
@@ -67,6 +77,8 @@ class Custom {
   void load(envpool::reader& from, std::int32_t);
 
  private:
+  bool is_healthy() const;
+
   const Config c_;
   const Fields fields_;
   mujoco::Physics physics_;

@@ -67,6 +67,30 @@ def test_lockstep_with_mujoco(as_file: bool, tmp_path: Path) -> None:
                 assert row["pool.reward"][0] == reward
 
 
+@pytest.mark.parametrize(
+    ("sensors", "ranges"), [("velocity[2]", [-1.0, np.inf]), ("angle, velocity[2]", [-1.0, 1.0, -3.0, np.inf])]
+)
+def test_leaving_the_ranges_ends_the_episode(sensors: str, ranges: list[float]) -> None:
+    """It falls, faster and faster. The healthy reward is given in all steps but the last."""
+    watched = [{"velocity[2]": 2, "angle": 3}[name] for name in sensors.split(", ")]
+    bounds = np.reshape(ranges, (-1, 2))
+    options = {"xml_file": XML, "healthy_sensors": sensors, "healthy_ranges": ranges, "healthy_reward": 2.0}
+    with Rows("MujocoCustom-v0", options, both_flags=True) as env:
+        for seed in range(3):
+            values = env.reset(seed)["obs.sensordata"][0, watched]
+            assert np.all((bounds[:, 0] <= values) & (values <= bounds[:, 1]))
+            steps = 0
+            healthy = True
+            while healthy and steps < 200:
+                row = env.step(np.ones((1, 2), np.float32))
+                steps += 1
+                values = row["obs.sensordata"][0, watched]
+                healthy = bool(np.all((bounds[:, 0] <= values) & (values <= bounds[:, 1])))
+                assert row["pool.terminated"][0] == (not healthy)
+                assert row["pool.reward"][0] == 2.0 * healthy
+            assert 1 < steps < 200
+
+
 def test_keyframe() -> None:
     with Rows("MujocoCustom-v0", {"xml_file": XML, "keyframe": "high", "reset_noise_scale": 0.0}) as env:
         np.testing.assert_array_equal(env.reset(1)["obs.qpos"][0], [0, 0, 3, 1, 0, 0, 0, 0.5])
@@ -92,6 +116,13 @@ def test_spaces() -> None:
         ({"xml_file": XML, "reward_sensors": "velocity[3]"}, "the sensor has 3 values"),
         ({"xml_file": XML, "reward_sensors": "velocity[x]"}, "the sensor has 3 values"),
         ({"xml_file": XML, "reward_weights": [1.0]}, "reward_weights has 1 values for 0 reward_sensors"),
+        ({"xml_file": XML, "healthy_sensors": "speed"}, 'has no "speed"; it has velocity, angle'),
+        ({"xml_file": XML, "healthy_sensors": "velocity"}, 'healthy_sensors: "velocity": the sensor has 3 values'),
+        ({"xml_file": XML, "healthy_sensors": "angle"}, "healthy_ranges has 0 values for 1 healthy_sensors"),
+        (
+            {"xml_file": XML, "healthy_sensors": "angle", "healthy_ranges": [1.0, 0.0]},
+            r"healthy_ranges: 1\.0+ to 0\.0+ is empty",
+        ),
         ({"xml_file": XML, "keyframe": "low"}, 'has no "low"; it has high'),
     ],
 )

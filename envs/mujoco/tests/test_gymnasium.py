@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 from typing import Any
 
 import gymnasium
 import mujoco
 import numpy as np
 import pytest
-from mujoco_pools import Rows
+from gymnasium.envs.mujoco import MujocoEnv
+from mujoco_pools import Rows, plugin
 
 # Options other than the defaults: every argument of every class, at least once.
 CHANGED: dict[str, list[dict[str, Any]]] = {
@@ -174,3 +177,32 @@ def test_lockstep(task: str, options: dict[str, Any]) -> None:
                 steps += 1
             episodes += 1
     oracle.close()
+
+
+NOT_OPTIONS = {"model_path", "observation_space", "render_mode"}
+"""Arguments that Gymnasium's classes hand to their base, and what is an argument of make() here."""
+WORDED_OTHERWISE = {"camera_id": -1, "camera_name": "", "main_body": "1"}
+"""Defaults that are None, or of two types, in Gymnasium."""
+
+
+@pytest.mark.parametrize("task", CHANGED)
+def test_every_argument_is_an_option(task: str) -> None:
+    """Of the task's class and of its base; with the same default."""
+    entry_point = gymnasium.spec(task).entry_point
+    assert isinstance(entry_point, str)
+    own_class = gymnasium.envs.registration.load_env_creator(entry_point)
+    assert isinstance(own_class, type)
+    options = {option["name"]: option["default"] for option in plugin().tasks[task]["options"]}
+    arguments = {
+        name: parameter.default
+        for one in (MujocoEnv, own_class)
+        for name, parameter in inspect.signature(one).parameters.items()
+        if parameter.kind is not parameter.VAR_KEYWORD and name not in NOT_OPTIONS
+    }
+    assert options.keys() == arguments.keys() | {"from_pixels"}
+    for name, default in arguments.items():
+        own = options[name]
+        if name in ("default_camera_config", "visual_options"):
+            own = {key: np.asarray(value).tolist() for key, value in json.loads(own).items()}
+            default = {key: np.asarray(value).tolist() for key, value in (default or {}).items()}
+        np.testing.assert_equal(own, WORDED_OTHERWISE.get(name, default), err_msg=name)

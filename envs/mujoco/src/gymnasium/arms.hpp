@@ -27,10 +27,6 @@ class InvertedPendulum : public Task<InvertedPendulum, InvertedPendulumConfig> {
   using Task::observe;
   using Task::Task;
 
-  static void options(envpool::options<config>& o) {
-    add_common_options(o);
-    add_noise_option(o);
-  }
   static std::int64_t observation_size(const mjModel& m, const config&) { return m.nq + m.nv; }
   static void check(const mjModel& m, const config&) { check_size(m, 2, 0); }
 
@@ -69,11 +65,6 @@ class InvertedDoublePendulum : public Task<InvertedDoublePendulum, InvertedDoubl
   using Task::observe;
   using Task::Task;
 
-  static void options(envpool::options<config>& o) {
-    add_common_options(o);
-    o.add("healthy_reward", &config::healthy_reward).doc("reward of each step that ends upright");
-    add_noise_option(o);
-  }
   static std::int64_t observation_size(const mjModel&, const config&) { return 9; }
   static void check(const mjModel& m, const config& c) {
     if (m.nq != 3 || m.nv != 3 || m.nsite < 1)
@@ -130,13 +121,6 @@ class Reacher : public Task<Reacher, ReacherConfig> {
         fingertip_(mujoco::find(m, mjOBJ_BODY, "fingertip")),
         target_(mujoco::find(m, mjOBJ_BODY, "target")) {}
 
-  static void options(envpool::options<config>& o) {
-    add_common_options(o);
-    o.add("reward_dist_weight", &config::reward_dist_weight)
-        .doc("weight of the distance to the target, a cost in the reward");
-    o.add("reward_control_weight", &config::reward_control_weight)
-        .doc("weight of the squared control, a cost in the reward");
-  }
   static std::int64_t observation_size(const mjModel&, const config&) { return 10; }
   static void check(const mjModel& m, const config& c) {
     if (m.nq != 4 || m.nv != 4)
@@ -203,15 +187,6 @@ class Pusher : public Task<Pusher, PusherConfig> {
         tips_(mujoco::find(m, mjOBJ_BODY, "tips_arm")),
         goal_(mujoco::find(m, mjOBJ_BODY, "goal")) {}
 
-  static void options(envpool::options<config>& o) {
-    add_common_options(o);
-    o.add("reward_near_weight", &config::reward_near_weight)
-        .doc("weight of the distance between arm and object, a cost in the reward");
-    o.add("reward_dist_weight", &config::reward_dist_weight)
-        .doc("weight of the distance between object and goal, a cost in the reward");
-    o.add("reward_control_weight", &config::reward_control_weight)
-        .doc("weight of the squared control, a cost in the reward");
-  }
   static std::int64_t observation_size(const mjModel&, const config&) { return 23; }
   static void check(const mjModel& m, const config& c) {
     if (m.nq < 11 || m.nv < 11)

@@ -11,16 +11,6 @@ struct RunnerConfig : Config {
   double reset_noise_scale = 0.1;
   bool exclude_current_positions_from_observation = true;
 };
-template <class C>
-void add_runner_options(envpool::options<C>& o) {
-  add_common_options(o);
-  o.add("forward_reward_weight", &C::forward_reward_weight)
-      .doc("weight of the forward velocity in the reward");
-  o.add("ctrl_cost_weight", &C::ctrl_cost_weight)
-      .doc("weight of the squared control, a cost in the reward");
-  add_noise_option(o);
-  add_position_option(o);
-}
 
 // ---- HalfCheetah ----
 
@@ -42,7 +32,6 @@ class HalfCheetah : public Task<HalfCheetah, HalfCheetahConfig> {
   using Task::observe;
   using Task::Task;
 
-  static void options(envpool::options<config>& o) { add_runner_options(o); }
   static std::int64_t observation_size(const mjModel& m, const config& c) {
     return m.nq + m.nv - c.exclude_current_positions_from_observation;
   }
@@ -80,17 +69,6 @@ struct LeggedConfig : RunnerConfig {
   bool terminate_when_unhealthy = true;
   Range healthy_z_range, healthy_angle_range;
 };
-template <class C>
-void add_legged_options(envpool::options<C>& o) {
-  add_runner_options(o);
-  o.add("healthy_reward", &C::healthy_reward).doc("reward of each step that ends healthy");
-  o.add("terminate_when_unhealthy", &C::terminate_when_unhealthy)
-      .doc("end the episode when unhealthy");
-  o.add("healthy_z_range", &C::healthy_z_range)
-      .doc("(low, high), exclusive: heights of the torso that are healthy");
-  o.add("healthy_angle_range", &C::healthy_angle_range)
-      .doc("(low, high), exclusive: angles of the torso that are healthy");
-}
 
 // E::is_healthy() besides Task's.
 template <class E, class C>
@@ -171,13 +149,6 @@ class Hopper : public Legged<Hopper, HopperConfig> {
   static constexpr double reward_threshold = 3800;
   using Legged::Legged;
 
-  static void options(envpool::options<config>& o) {
-    add_legged_options(o);
-    o.add("healthy_state_range", &config::healthy_state_range)
-        .doc(
-            "(low, high), exclusive: values of all other positions and velocities that are "
-            "healthy");
-  }
   static void check(const mjModel& m, const config& c) {
     Legged::check(m, c);
     check_range("healthy_state_range", c.healthy_state_range);
@@ -205,7 +176,6 @@ class Walker2d : public Legged<Walker2d, Walker2dConfig> {
   static constexpr const char* doc = "A planar two-legged robot that walks (Gymnasium).";
   using Legged::Legged;
 
-  static void options(envpool::options<config>& o) { add_legged_options(o); }
   bool is_healthy() const {
     return within(d.qpos[1], c.healthy_z_range) && within(d.qpos[2], c.healthy_angle_range);
   }
@@ -242,7 +212,6 @@ class Swimmer : public Task<Swimmer, SwimmerConfig> {
   using Task::observe;
   using Task::Task;
 
-  static void options(envpool::options<config>& o) { add_runner_options(o); }
   static std::int64_t observation_size(const mjModel& m, const config& c) {
     return m.nq + m.nv - 2 * c.exclude_current_positions_from_observation;
   }

@@ -29,6 +29,7 @@
 #include <utility>
 #include <vector>
 
+#include "gymnasium/options.hpp"
 #include "model.hpp"
 #include "numpy.hpp"
 #include "physics.hpp"
@@ -39,57 +40,9 @@
 namespace gymnasium {
 
 using Action = std::span<const float>;
-using Range = std::vector<double>;             // low, high
 inline constexpr std::size_t kMostInfos = 16;  // scalar ones of a task
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-struct Config {
-  std::string xml_file;
-  std::int64_t frame_skip = 5;
-  std::int64_t width = 480, height = 480;
-  std::int64_t camera_id = -1;
-  std::string camera_name;
-  envpool::json default_camera_config = "{}", visual_options = "{}";
-  std::int64_t max_geom = 1000;
-  bool from_pixels = false;
-};
-
-template <class C>
-void add_common_options(envpool::options<C>& o) {
-  o.add("xml_file", &C::xml_file)
-      .shapes_spec()
-      .doc("MJCF file: a path if it begins with '.', '/' or '~', else one of Gymnasium's");
-  o.add("frame_skip", &C::frame_skip)
-      .range(1, 100000)
-      .doc("steps of the simulation in one step of the env");
-  o.add("width", &C::width).range(1, 16384).unit("px").shapes_spec().doc("of pictures");
-  o.add("height", &C::height).range(1, 16384).unit("px").shapes_spec().doc("of pictures");
-  o.add("camera_id", &C::camera_id)
-      .range(-1, 100000)
-      .doc("the model's camera that takes pictures; -1: a free one");
-  o.add("camera_name", &C::camera_name).doc("that camera by name; empty: by camera_id");
-  o.add("default_camera_config", &C::default_camera_config)
-      .doc("a free camera's distance, azimuth, elevation and lookat");
-  o.add("visual_options", &C::visual_options)
-      .doc("what pictures show, by number of the mjtVisFlag: {\"14\": true}");
-  o.add("from_pixels", &C::from_pixels)
-      .shapes_spec()
-      .doc("observe pictures: RGB, height x width x 3");
-  o.add("max_geom", &C::max_geom).range(1, 1000000).doc("things in a picture, at most");
-}
-template <class C>
-void add_noise_option(envpool::options<C>& o) {
-  o.add("reset_noise_scale", &C::reset_noise_scale)
-      .min(0.)
-      .doc("scale of the random offsets of position and velocity at a reset");
-}
-template <class C>
-void add_position_option(envpool::options<C>& o) {
-  o.add("exclude_current_positions_from_observation",
-        &C::exclude_current_positions_from_observation)
-      .shapes_spec()
-      .doc("leave out the place on the ground, so that walking looks alike everywhere");
-}
 struct Fields {
   mujoco::ModelPtr model;
   envpool::obs<double[]> observation;
@@ -154,6 +107,7 @@ class Task {
   static constexpr std::int64_t max_episode_steps = 1000;
   static constexpr std::uint32_t state_purposes = 1u << EP_STATE_CLONE | 1u << EP_STATE_PERSIST;
 
+  static void options(envpool::options<C>& o) { add_options(o); }
   static Fields describe(envpool::spec& s, const C& c) {
     Fields f;
     f.model = mujoco::load_file(s.host(), model_file(s.host(), c.xml_file));

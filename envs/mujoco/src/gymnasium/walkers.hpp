@@ -50,29 +50,6 @@ class Ant : public Task<Ant, AntConfig> {
 
   Ant(const config& with, const fields& f) : Task(with, f), main_body_(main_body(m, with)) {}
 
-  static void options(envpool::options<config>& o) {
-    add_common_options(o);
-    o.add("forward_reward_weight", &config::forward_reward_weight)
-        .doc("weight of the forward velocity in the reward");
-    o.add("ctrl_cost_weight", &config::ctrl_cost_weight)
-        .doc("weight of the squared control, a cost in the reward");
-    o.add("contact_cost_weight", &config::contact_cost_weight)
-        .doc("weight of the squared contact forces, a cost in the reward");
-    o.add("healthy_reward", &config::healthy_reward).doc("reward of each step that ends healthy");
-    o.add("main_body", &config::main_body)
-        .doc("the body whose velocity is rewarded: its name, or its number as text");
-    o.add("terminate_when_unhealthy", &config::terminate_when_unhealthy)
-        .doc("end the episode when unhealthy");
-    o.add("healthy_z_range", &config::healthy_z_range)
-        .doc("(low, high), inclusive: heights of the torso that are healthy");
-    o.add("contact_force_range", &config::contact_force_range)
-        .doc("(low, high): contact forces are clipped to it");
-    add_noise_option(o);
-    add_position_option(o);
-    o.add("include_cfrc_ext_in_observation", &config::include_cfrc_ext_in_observation)
-        .shapes_spec()
-        .doc("observe the contact forces on the bodies");
-  }
   static std::int64_t observation_size(const mjModel& m, const config& c) {
     return m.nq + m.nv - 2 * c.exclude_current_positions_from_observation +
            6 * (m.nbody - 1) * c.include_cfrc_ext_in_observation;
@@ -152,26 +129,6 @@ struct AnyHumanoidConfig : Config {
   bool include_qfrc_actuator_in_observation = true;
   bool include_cfrc_ext_in_observation = true;
 };
-template <class C>
-void add_humanoid_options(envpool::options<C>& o) {
-  add_common_options(o);
-  o.add("ctrl_cost_weight", &C::ctrl_cost_weight)
-      .doc("weight of the squared control, a cost in the reward");
-  add_noise_option(o);
-  add_position_option(o);
-  o.add("include_cinert_in_observation", &C::include_cinert_in_observation)
-      .shapes_spec()
-      .doc("observe the bodies' inertia about the centre of mass");
-  o.add("include_cvel_in_observation", &C::include_cvel_in_observation)
-      .shapes_spec()
-      .doc("observe the bodies' velocities about the centre of mass");
-  o.add("include_qfrc_actuator_in_observation", &C::include_qfrc_actuator_in_observation)
-      .shapes_spec()
-      .doc("observe the forces of the actuators");
-  o.add("include_cfrc_ext_in_observation", &C::include_cfrc_ext_in_observation)
-      .shapes_spec()
-      .doc("observe the contact forces on the bodies");
-}
 
 template <class E, class C>
 class AnyHumanoid : public Task<E, C> {
@@ -246,20 +203,6 @@ class Humanoid : public AnyHumanoid<Humanoid, HumanoidConfig> {
                                             "reward_forward", "reward_ctrl", "reward_contact"};
   using AnyHumanoid::AnyHumanoid;
 
-  static void options(envpool::options<config>& o) {
-    add_humanoid_options(o);
-    o.add("forward_reward_weight", &config::forward_reward_weight)
-        .doc("weight of the forward velocity in the reward");
-    o.add("contact_cost_weight", &config::contact_cost_weight)
-        .doc("weight of the squared contact forces, a cost in the reward");
-    o.add("contact_cost_range", &config::contact_cost_range)
-        .doc("(low, high): the cost of contact forces is clipped to it");
-    o.add("healthy_reward", &config::healthy_reward).doc("reward of each step that ends healthy");
-    o.add("terminate_when_unhealthy", &config::terminate_when_unhealthy)
-        .doc("end the episode when unhealthy");
-    o.add("healthy_z_range", &config::healthy_z_range)
-        .doc("(low, high), exclusive: heights of the torso that are healthy");
-  }
   static void check(const mjModel& m, const config& c) {
     AnyHumanoid::check(m, c);
     check_range("healthy_z_range", c.healthy_z_range);
@@ -337,15 +280,6 @@ class HumanoidStandup : public AnyHumanoid<HumanoidStandup, HumanoidStandupConfi
       "reward_linup", "reward_quadctrl", "reward_impact"};
   using AnyHumanoid::AnyHumanoid;
 
-  static void options(envpool::options<config>& o) {
-    add_humanoid_options(o);
-    o.add("uph_cost_weight", &config::uph_cost_weight)
-        .doc("accepted for Gymnasium's sake, which does not use it either");
-    o.add("impact_cost_weight", &config::impact_cost_weight)
-        .doc("weight of the squared contact forces, a cost in the reward");
-    o.add("impact_cost_range", &config::impact_cost_range)
-        .doc("(low, high): the cost of contact forces is clipped to it");
-  }
   static void check(const mjModel& m, const config& c) {
     AnyHumanoid::check(m, c);
     check_range("impact_cost_range", c.impact_cost_range);
