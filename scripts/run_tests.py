@@ -17,15 +17,10 @@ import xml.etree.ElementTree as ElementTree
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 
 import bootstrap
 from bootstrap import PYTHON, ROOT, SetupError
-
-C_STANDARDS = ("c99", "c11", "c17", "c2x")
-CXX_STANDARDS = ("c++11", "c++14", "c++17", "c++20", "c++2b")
-WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror")
 
 
 @dataclass
@@ -130,47 +125,6 @@ def wheel(options: Options) -> Outcome:
     return one([PYTHON, "-m", "pip", "check"])
 
 
-def headers(c: str, cxx: str) -> Outcome:
-    """Every public header by itself, in every language standard that it promises and the compiler knows."""
-    outcome = Outcome()
-    for header in sorted((ROOT / "sdk/include").rglob("*.h*")):
-        jobs = [(cxx, "c++", standard) for standard in CXX_STANDARDS if header.suffix == ".h" or standard >= "c++20"]
-        if header.suffix == ".h":
-            jobs += [(c, "c", standard) for standard in C_STANDARDS]
-        for compiler, language, standard in jobs:
-            if not knows_standard(compiler, language, standard):
-                outcome.left_out.append(f"{header.name} as {standard}: {compiler} does not know that standard")
-                continue
-            # Included twice: the guard must hold. Not as the main file, where compilers warn about #pragma once.
-            text = f'#include "{header}"\n#include "{header}"\nextern int translation_unit_not_empty;\n'
-            command = [compiler, "-fsyntax-only", f"-std={standard}", *WARNINGS, "-Isdk/include", "-x", language, "-"]
-            process = subprocess.run(command, cwd=ROOT, input=text, capture_output=True, text=True)
-            if process.returncode:
-                print(f"{header.relative_to(ROOT)} as {standard} with {compiler}:\n{process.stderr}")
-                outcome.failed += 1
-            else:
-                outcome.passed += 1
-    return outcome
-
-
-@cache
-def knows_standard(compiler: str, language: str, standard: str) -> bool:
-    command = [compiler, "-fsyntax-only", f"-std={standard}", "-x", language, "-"]
-    return subprocess.run(command, input="", capture_output=True, text=True).returncode == 0
-
-
-def headers_gcc(options: Options) -> Outcome:
-    if not (shutil.which("gcc") and shutil.which("g++")):
-        return Outcome(left_out=["there is no gcc and g++ (Debian: apt-get install g++)"])
-    return headers("gcc", "g++")
-
-
-def headers_clang(options: Options) -> Outcome:
-    if not (shutil.which("clang") and shutil.which("clang++")):
-        return Outcome(left_out=["there is no clang (Debian: apt-get install clang)"])
-    return headers("clang", "clang++")
-
-
 def build(preset: str, options: Options) -> bool:
     """Configures and builds a preset; ninja does nothing where nothing changed."""
     return not (
@@ -252,8 +206,6 @@ def pytest(options: Options) -> Outcome:
 STEPS: dict[str, tuple[str, Callable[[Options], Outcome]]] = {
     "ruff": ("Python lint and format", ruff),
     "clang-format": ("C and C++ format", clang_format),
-    "headers-gcc": ("each header alone, every standard, gcc", headers_gcc),
-    "headers-clang": ("each header alone, every standard, clang", headers_clang),
     "wheel": ("build and install the wheels", wheel),
     "mypy": ("Python types", mypy),
     "docs": ("the documentation's site", docs),
