@@ -194,8 +194,11 @@ def pytest(options: Options) -> Outcome:
     report = ROOT / "build" / "pytest.xml"
     report.unlink(missing_ok=True)
     which = ["-m", ""] if options.full else []
-    # No test may open a window, whatever the machine has.
-    env = {"ENVPOOL_REFERENCE_DIR": str(ROOT / "build" / "release" / "reference"), "SDL_VIDEODRIVER": "dummy"}
+    env = {
+        "ENVPOOL_REFERENCE_DIR": str(ROOT / "build" / "release" / "reference"),
+        "PYTHONPATH": str(bootstrap.ENGINE_LIBRARIES),
+        "SDL_VIDEODRIVER": "dummy",  # no test may open a window, whatever the machine has
+    }
     code = call([PYTHON, "-m", "pytest", f"--junitxml={report}", *which, *options.pytest], env)
     outcome = read_junit(report) if report.exists() else Outcome()
     if code and not outcome.failed:  # 5: no test was found
@@ -250,6 +253,7 @@ def main() -> int:
     try:
         bootstrap.make_venv()
         bootstrap.install_requirements(["test", *(["peers"] if options.strict or options.full else [])])
+        bootstrap.install_engine_libraries()
     except SetupError as failure:
         print(f"{failure}\n\n0 passed, 1 failed, 0 skipped")
         return 1
