@@ -28,6 +28,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
+ENGINE_LIBRARIES = VENV / "engine-libraries"
+"""Where `install_engine_libraries` puts wheels: not in site-packages, where pip would miss what their Python part depends on."""
 _STAMPS = VENV / "envpool-sdk"
 _SKIPPED_FOLDERS = {"build", "dist", "__pycache__", "tests", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
 
@@ -165,6 +167,18 @@ def install_requirements(groups: Sequence[str]) -> None:
         stamp.write()
 
 
+def install_engine_libraries() -> None:
+    """Puts the wheels of the dependency group "engine-libraries" into the folder ENGINE_LIBRARIES, without what they depend on."""
+    wanted = requirements(["engine-libraries"])
+    stamp = _Stamp("engine-libraries", hash_of([], *wanted))
+    if not stamp.fresh():
+        shutil.rmtree(ENGINE_LIBRARIES, ignore_errors=True)
+        # Only their shared libraries are used, so the wheel of one Python will do for all.
+        pip = [str(PYTHON), "-m", "pip", "install", "--no-deps", "--only-binary=:all:", "--python-version=3.11"]
+        run("install engine libraries", [*pip, f"--target={ENGINE_LIBRARIES}", *wanted])
+        stamp.write()
+
+
 def _install_wheel(title: str, source: Path, stamp: _Stamp) -> None:
     folder = ROOT / "dist" / source.name if source != ROOT else ROOT / "dist" / "sdk"
     shutil.rmtree(folder, ignore_errors=True)
@@ -201,6 +215,8 @@ def prepare(groups: Sequence[str], engines: Container[str] | None = None) -> Non
     """All of it: .venv with the tools, the dependency groups, the SDK and the engine packages (none named: all)."""
     make_venv()
     install_requirements(groups)
+    if "test" in groups:
+        install_engine_libraries()
     install_packages(engines)
 
 

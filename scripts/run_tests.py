@@ -17,15 +17,10 @@ import xml.etree.ElementTree as ElementTree
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 
 import bootstrap
 from bootstrap import PYTHON, ROOT, SetupError
-
-C_STANDARDS = ("c99", "c11", "c17", "c2x")
-CXX_STANDARDS = ("c++11", "c++14", "c++17", "c++20", "c++2b")
-WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror")
 
 
 @dataclass
@@ -130,47 +125,6 @@ def wheel(options: Options) -> Outcome:
     return one([PYTHON, "-m", "pip", "check"])
 
 
-def headers(c: str, cxx: str) -> Outcome:
-    """Every public header by itself, in every language standard that it promises and the compiler knows."""
-    outcome = Outcome()
-    for header in sorted((ROOT / "sdk/include").rglob("*.h*")):
-        jobs = [(cxx, "c++", standard) for standard in CXX_STANDARDS if header.suffix == ".h" or standard >= "c++20"]
-        if header.suffix == ".h":
-            jobs += [(c, "c", standard) for standard in C_STANDARDS]
-        for compiler, language, standard in jobs:
-            if not knows_standard(compiler, language, standard):
-                outcome.left_out.append(f"{header.name} as {standard}: {compiler} does not know that standard")
-                continue
-            # Included twice: the guard must hold. Not as the main file, where compilers warn about #pragma once.
-            text = f'#include "{header}"\n#include "{header}"\nextern int translation_unit_not_empty;\n'
-            command = [compiler, "-fsyntax-only", f"-std={standard}", *WARNINGS, "-Isdk/include", "-x", language, "-"]
-            process = subprocess.run(command, cwd=ROOT, input=text, capture_output=True, text=True)
-            if process.returncode:
-                print(f"{header.relative_to(ROOT)} as {standard} with {compiler}:\n{process.stderr}")
-                outcome.failed += 1
-            else:
-                outcome.passed += 1
-    return outcome
-
-
-@cache
-def knows_standard(compiler: str, language: str, standard: str) -> bool:
-    command = [compiler, "-fsyntax-only", f"-std={standard}", "-x", language, "-"]
-    return subprocess.run(command, input="", capture_output=True, text=True).returncode == 0
-
-
-def headers_gcc(options: Options) -> Outcome:
-    if not (shutil.which("gcc") and shutil.which("g++")):
-        return Outcome(left_out=["there is no gcc and g++ (Debian: apt-get install g++)"])
-    return headers("gcc", "g++")
-
-
-def headers_clang(options: Options) -> Outcome:
-    if not (shutil.which("clang") and shutil.which("clang++")):
-        return Outcome(left_out=["there is no clang (Debian: apt-get install clang)"])
-    return headers("clang", "clang++")
-
-
 def build(preset: str, options: Options) -> bool:
     """Configures and builds a preset; ninja does nothing where nothing changed."""
     return not (
@@ -240,8 +194,11 @@ def pytest(options: Options) -> Outcome:
     report = ROOT / "build" / "pytest.xml"
     report.unlink(missing_ok=True)
     which = ["-m", ""] if options.full else []
-    # No test may open a window, whatever the machine has.
-    env = {"ENVPOOL_REFERENCE_DIR": str(ROOT / "build" / "release" / "reference"), "SDL_VIDEODRIVER": "dummy"}
+    env = {
+        "ENVPOOL_REFERENCE_DIR": str(ROOT / "build" / "release" / "reference"),
+        "PYTHONPATH": str(bootstrap.ENGINE_LIBRARIES),
+        "SDL_VIDEODRIVER": "dummy",  # no test may open a window, whatever the machine has
+    }
     code = call([PYTHON, "-m", "pytest", f"--junitxml={report}", *which, *options.pytest], env)
     outcome = read_junit(report) if report.exists() else Outcome()
     if code and not outcome.failed:  # 5: no test was found
@@ -252,8 +209,6 @@ def pytest(options: Options) -> Outcome:
 STEPS: dict[str, tuple[str, Callable[[Options], Outcome]]] = {
     "ruff": ("Python lint and format", ruff),
     "clang-format": ("C and C++ format", clang_format),
-    "headers-gcc": ("each header alone, every standard, gcc", headers_gcc),
-    "headers-clang": ("each header alone, every standard, clang", headers_clang),
     "wheel": ("build and install the wheels", wheel),
     "mypy": ("Python types", mypy),
     "docs": ("the documentation's site", docs),
@@ -298,6 +253,7 @@ def main() -> int:
     try:
         bootstrap.make_venv()
         bootstrap.install_requirements(["test", *(["peers"] if options.strict or options.full else [])])
+        bootstrap.install_engine_libraries()
     except SetupError as failure:
         print(f"{failure}\n\n0 passed, 1 failed, 0 skipped")
         return 1

@@ -1,4 +1,4 @@
-"""What the documentation shows is what there is: every code block of the README and of docs/ is run.
+"""What the documentation shows is what there is: every code block of the READMEs and of docs/ is run.
 
 A page is worked through from top to bottom in a directory of its own. A block with a title (```c title="catch.c") is
 written to that file; ``console`` blocks are run by bash, and what they show must come out, where a line "..." stands for
@@ -28,7 +28,7 @@ import envpool_sdk
 markdown_it = pytest.importorskip("markdown_it")
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *ROOT.glob("envs/*/README.md")])
 NEEDS = {"rust": "cargo", "c": "gcc", "cpp": "g++", "cmake": "cmake"}
 """Programs without which a page can't be worked through, by the language of its blocks."""
 
@@ -131,6 +131,8 @@ def test_page_does_what_it_shows(page: Path, tmp_path: Path, commands: dict[str,
             pytest.skip(f"there is no {NEEDS[block.language]}")
         if re.search(r"(Pong|Breakout)-v5", block.text):
             pytest.importorskip("envpool_atari")
+    if page.parts[-3] == "envs":
+        pytest.importorskip(f"envpool_{page.parts[-2]}")
     for block in todo:
         if block.title:
             file = tmp_path / block.title
@@ -155,11 +157,11 @@ def test_examples_are_quoted_whole() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_paths_exist(page: Path) -> None:
-    """Files of this tree that a page names in `code` are there."""
+    """Files that a page names in `code` are there, in this tree or in the page's own folder."""
     for path in re.findall(
         r"`((?:docs|envs|examples|reference|scripts|sdk|templates|tests)/[\w./*-]*)", page.read_text()
     ):
-        assert any(ROOT.glob(path.rstrip("/"))), path
+        assert any(any(folder.glob(path.rstrip("/"))) for folder in (ROOT, page.parent)), path
 
 
 def test_example_exports_only_its_entry(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """examples/procgen: an engine that nobody here wrote, played in lockstep with its own library.
 
-Needs Procgen's library, which is in no list of requirements: `pip install --no-deps procgen-mirror`.
+Needs Procgen's library: scripts/test puts it where this finds it. By hand: `pip install --no-deps procgen-mirror`.
 """
 
 from __future__ import annotations
@@ -216,9 +216,8 @@ def test_in_a_vector(tasks: tuple[str, ...]) -> None:
 @pytest.mark.timeout(1200)  # a process for each check, and each loads all pictures
 def test_the_checker_passes(tmp_path: Path) -> None:
     """The whole checker on one of the games, the example being installed as its README says."""
-    sdk = f"cmake.define.envpool_sdk_DIR={envpool_sdk.get_cmake_dir()}"
     shutil.copytree(EXAMPLE, tmp_path / "example", ignore=shutil.ignore_patterns("build"))
-    pip = [sys.executable, "-m", "pip", "install", "--no-build-isolation", "--no-deps", "-C", sdk]
+    pip = [sys.executable, "-m", "pip", "install", "--no-build-isolation", "--no-deps"]
     subprocess.run([*pip, "--target", tmp_path / "site", tmp_path / "example"], check=True)
     path = [str(tmp_path / "site"), str(Path(FILES["procgen pictures"]).parents[2])]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*path, os.environ.get("PYTHONPATH", "")])}

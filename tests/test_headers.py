@@ -3,6 +3,7 @@
 The layout is pinned (native/test_layout.c), env.hpp does what it says (native/test_env_hpp.cpp), and the example in its
 opening comment is a plugin."""
 
+import functools
 import pathlib
 import re
 import shutil
@@ -23,27 +24,22 @@ CXX = ["c++11", "c++14", "c++17", "c++20", "c++2b"]
 LAYER = ["c++20", "c++2b"]  # env.hpp
 
 
-def compiler(name):
+@functools.cache
+def compiler(name, standard):
+    """The command that compiles with this compiler for this standard, if it is there and knows it."""
     path = shutil.which(name)
     if path is None:
         pytest.skip(f"{name} is not installed")
-    return path
+    command = [path, f"-std={standard}", "-x", "c++" if "+" in standard else "c"]
+    probe = subprocess.run([*command, "-fsyntax-only", "-"], input="", capture_output=True, text=True)
+    if probe.returncode:
+        pytest.skip(f"{name} does not know {standard}")
+    return command
 
 
 def compile_source(tool, standard, source, output, *flags):
     """Compiles source (a path) to output and fails with the compiler's own words."""
-    language = "c" if standard.startswith("c") and "+" not in standard else "c++"
-    command = [
-        compiler(tool),
-        f"-std={standard}",
-        "-x",
-        language,
-        *flags,
-        f"-I{INCLUDE}",
-        str(source),
-        "-o",
-        str(output),
-    ]
+    command = [*compiler(tool, standard), *flags, f"-I{INCLUDE}", str(source), "-o", str(output)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr}"
 

@@ -42,8 +42,6 @@ class Check:
     function: Callable[[Run], None]
     per_plugin: bool
     """It looks at the library, not at a task."""
-    limit: float | None
-    """Seconds after which it is taken for hung; None: as many as the user allows."""
 
     @property
     def group(self) -> str:
@@ -54,13 +52,14 @@ _checks: dict[str, Check] = {}
 
 
 def check(
-    id_: str, promise: str, after: str = "", per_plugin: bool = False, limit: float | None = None
+    id_: str, promise: str, after: str = "", per_plugin: bool = False, title: str = ""
 ) -> Callable[[Callable[[Run], None]], Callable[[Run], None]]:
-    """Enters a function as a check. Its docstring's first line is the title; `after` names checks, with spaces between."""
+    """Enters a function as a check. Without a title, its docstring's first line is the title; `after` names checks, with
+    spaces between."""
 
     def enter(function: Callable[[Run], None]) -> Callable[[Run], None]:
-        title = (function.__doc__ or "").split("\n")[0].rstrip(".")
-        _checks[id_] = Check(id_, title, promise, tuple(after.split()), function, per_plugin, limit)
+        what = title or (function.__doc__ or "").split("\n")[0].rstrip(".")
+        _checks[id_] = Check(id_, what, promise, tuple(after.split()), function, per_plugin)
         return function
 
     return enter

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -47,16 +48,27 @@ class Facts:
 
 @dataclass
 class Crumb:
-    """The last call into the plugin that began, in memory that outlives the process that made it."""
+    """What a check's process leaves for whoever watches it, in memory that outlives it: the last call into the plugin that
+    began, and when that is to be over."""
 
     memory: Any  # a shared anonymous mmap
+    _DEADLINE = 512  # where it is; the text is before it
 
     def write(self, text: str) -> None:
         data = text.encode()[:500]
         self.memory[: len(data) + 1] = data + b"\0"
 
     def read(self) -> str:
-        return bytes(self.memory[:512]).split(b"\0")[0].decode(errors="replace")
+        return bytes(self.memory[: self._DEADLINE]).split(b"\0")[0].decode(errors="replace")
+
+    @property
+    def deadline(self) -> float:
+        """On the monotonic clock; 0: none was set. A double that is aligned, so it is never read half written."""
+        return memoryview(self.memory).cast("d")[self._DEADLINE // 8]
+
+    @deadline.setter
+    def deadline(self, when: float) -> None:
+        memoryview(self.memory).cast("d")[self._DEADLINE // 8] = when
 
 
 class Run:
@@ -125,6 +137,10 @@ class Run:
     @property
     def seed(self) -> int:
         return self.subject.seed
+
+    def hurry(self, seconds: float) -> None:
+        """From now on the check is taken for hung after this many seconds, if the user does not allow less."""
+        self.crumb.deadline = time.monotonic() + seconds
 
     # ---- what a task can be asked
 

@@ -146,8 +146,7 @@ class Checker:
                 job = ready.pop(0)
                 bad = [one for one in forerunners[job] if outcomes[one] in ("failed", "blocked")]
                 if not bad:
-                    limit = min(self.limit, job.check.limit or self.limit)
-                    asked[self._zygote.ask(job.check.id, self._subject(job.task), limit)] = job
+                    asked[self._zygote.ask(job.check.id, self._subject(job.task), self.limit)] = job
                     continue
                 answer: dict[str, Any] = {"outcome": "blocked", "remark": f"{bad[0].check.id} failed"}
             else:

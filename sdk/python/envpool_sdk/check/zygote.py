@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from envpool_sdk.check.run import Run
 
 _PR_SET_PDEATHSIG = 1
+_LOOK = 0.25  # seconds
 
 
 def _import_bare(paths: list[str]) -> None:
@@ -57,7 +58,8 @@ class _Child:
 
     @property
     def deadline(self) -> float:
-        return self.begun + float(self.request["limit"])
+        allowed = self.begun + float(self.request["limit"])
+        return min(allowed, self.crumb.deadline or allowed)
 
 
 def _start(request: dict[str, Any], checks: dict[str, Check]) -> _Child:
@@ -157,7 +159,7 @@ def _finish(child: _Child, timed_out: bool) -> dict[str, Any]:
     crumb = child.crumb.read()
     answer: dict[str, Any]
     if timed_out:
-        seen = f"no end after {child.request['limit']:g} s, in {crumb or 'the check'}"
+        seen = f"no end after {time.monotonic() - child.begun:.0f} s, in {crumb or 'the check'}"
         answer = {"outcome": "failed", "expected": "", "seen": seen}
     elif status == 0 and data:
         answer = json.loads(data)
@@ -193,9 +195,8 @@ def serve(jobs: int) -> None:
             child = _start(waiting.pop(0), checks)
             running[child.pidfd] = child
             selector.register(child.pidfd, selectors.EVENT_READ)
-        next_limit = min((child.deadline for child in running.values()), default=None)
-        wait = None if next_limit is None else max(0.0, next_limit - time.monotonic())
-        for key, _ in selector.select(wait):
+        # While something runs, its deadline is looked at now and then: it may have been set meanwhile.
+        for key, _ in selector.select(_LOOK if running else None):
             if key.fd != 0:
                 answer(running[key.fd], timed_out=False)
                 continue

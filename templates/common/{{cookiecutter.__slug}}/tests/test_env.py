@@ -1,14 +1,11 @@
-{% set one = cookiecutter.sharing == "own process" %}
 {% set many = cookiecutter.players | int > 1 %}
 """What must hold for {{ cookiecutter.project_name }}: the game runs, repeats itself, leaks nothing, and is what Gymnasium expects."""
 
 from __future__ import annotations
 
 import os
-{% if not many and not one %}
-import warnings
-{% endif %}
 {% if not many %}
+import warnings
 from contextlib import closing
 {% endif %}
 from pathlib import Path
@@ -16,18 +13,14 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-{% if not many and not one %}
+{% if not many %}
 from gymnasium.utils.env_checker import check_env
 {% endif %}
 
 import envpool_sdk
 
 ID = "{{ cookiecutter.env_id }}"
-{% if one %}
-NUM_ENVS = 1  # the engine has globals: one env a process
-{% else %}
 NUM_ENVS = 8
-{% endif %}
 
 
 def arrays(tree: Any) -> list[np.ndarray]:
@@ -81,12 +74,10 @@ def test_a_seed_is_a_game() -> None:
     assert not same(play(seed=3, steps=0), play(seed=4, steps=0))
 
 
-{% if not one %}
 def test_threads_change_nothing() -> None:
     assert same(play(seed=3, num_threads=1), play(seed=3, num_threads=4))
 
 
-{% endif %}
 def test_it_is_drawn() -> None:
     with envpool_sdk.make(ID, num_envs=NUM_ENVS, seed=1, render_mode="rgb_array") as envs:
         envs.reset()
@@ -113,15 +104,13 @@ def test_nothing_leaks() -> None:
     live_and_die(300)
     assert len(os.listdir("/proc/self/fd")) == files
     assert memory() - before < 300 * NUM_ENVS * 1024  # less than 1 KiB an env
-{% if not many and not one %}
+{% if not many %}
 
 
 def test_gymnasiums_checker() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_env(gymnasium.make(f"envpool/{ID}").unwrapped)
-{% endif %}
-{% if not many %}
 
 
 def test_make_vec() -> None:

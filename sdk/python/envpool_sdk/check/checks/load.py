@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 
 from envpool_sdk.check import abi, elf
 from envpool_sdk.check.catalog import check
@@ -44,11 +45,15 @@ def same_pointer(run: Run) -> None:
 @check("load.quick", "Must be cheap", after="load.entry", per_plugin=True)
 def quick(run: Run) -> None:
     """The entry returns at once."""
+    took = min(run.elsewhere(_entry_takes) for _ in range(3))  # the least: a busy machine may halt one of them
+    require(took < _SLOW, f"the entry returns within {_SLOW:g} s", f"it took {took:.1f} s")
+
+
+def _entry_takes(run: Run) -> float:
     library = run.library
     begin = time.monotonic()
     library.entry(run.host)
-    took = time.monotonic() - begin
-    require(took < _SLOW, f"the entry returns within {_SLOW:g} s", f"it took {took:.1f} s")
+    return time.monotonic() - begin
 
 
 def _leaves(run: Run, what: str) -> None:
@@ -60,55 +65,16 @@ def _leaves(run: Run, what: str) -> None:
         raise Finding(f"loading has no side effects: {finding.expected}", finding.seen) from None
 
 
-@check("load.threads", "and have no side effects", after="load.entry", per_plugin=True)
-def threads(run: Run) -> None:
-    """Loading starts no thread."""
-    _leaves(run, "threads")
-
-
-@check("load.children", "and have no side effects", after="load.entry", per_plugin=True)
-def children(run: Run) -> None:
-    """Loading starts no process."""
-    _leaves(run, "children")
-
-
-@check("load.files", "and have no side effects", after="load.entry", per_plugin=True)
-def files(run: Run) -> None:
-    """Loading leaves no file open."""
-    _leaves(run, "files")
-
-
-@check("load.output", "and have no side effects", after="load.entry", per_plugin=True)
-def output(run: Run) -> None:
-    """Loading prints nothing."""
-    _leaves(run, "output")
-
-
-@check("load.directory", "and have no side effects", after="load.entry", per_plugin=True)
-def directory(run: Run) -> None:
-    """Loading does not change the working directory."""
-    _leaves(run, "directory")
-
-
-@check("load.locale", "and have no side effects", after="load.entry", per_plugin=True)
-def locale(run: Run) -> None:
-    """Loading does not change the locale."""
-    _leaves(run, "locale")
-
-
-@check("load.signals", "and have no side effects", after="load.entry", per_plugin=True)
-def signals(run: Run) -> None:
-    """Loading does not change signal handlers."""
-    _leaves(run, "signals")
-
-
-@check("load.float_mode", "and have no side effects", after="load.entry", per_plugin=True)
-def float_mode(run: Run) -> None:
-    """Loading does not change how numbers are rounded (a library linked with -ffast-math may)."""
-    _leaves(run, "float_mode")
-
-
-@check("load.environment", "and have no side effects", after="load.entry", per_plugin=True)
-def environment(run: Run) -> None:
-    """Loading does not change environment variables."""
-    _leaves(run, "environment")
+for _what, _title in {
+    "threads": "Loading starts no thread",
+    "children": "Loading starts no process",
+    "files": "Loading leaves no file open",
+    "output": "Loading prints nothing",
+    "directory": "Loading does not change the working directory",
+    "locale": "Loading does not change the locale",
+    "signals": "Loading does not change signal handlers",
+    "float_mode": "Loading does not change how numbers are rounded (a library linked with -ffast-math may)",
+    "environment": "Loading does not change environment variables",
+}.items():
+    enter = check(f"load.{_what}", "and have no side effects", after="load.entry", per_plugin=True, title=_title)
+    enter(partial(_leaves, what=_what))
