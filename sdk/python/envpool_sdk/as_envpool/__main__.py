@@ -27,8 +27,9 @@ def main() -> None:
         sys.exit(f"envpool_sdk.as_envpool: there is no file {target!r}")
     shims = str(Path(__file__).parent / "path")
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [shims, os.environ.get("PYTHONPATH")]))
-    sys.path[0] = os.getcwd() if is_module else os.path.dirname(os.path.abspath(target))
-    sys.path.insert(1, shims)
+    if not sys.flags.safe_path:
+        sys.path[0] = os.getcwd() if is_module else os.path.dirname(os.path.abspath(target))
+    sys.path.insert(0 if sys.flags.safe_path else 1, shims)
     sys.argv = arguments
     try:
         if is_module:
@@ -36,11 +37,11 @@ def main() -> None:
         else:
             runpy.run_path(target, run_name="__main__")
     except Exception as error:
-        sys.excepthook(type(error), error, _own(error.__traceback__))
+        sys.excepthook(type(error), error.with_traceback(_script(error.__traceback__)), error.__traceback__)
         sys.exit(1)
 
 
-def _own(traceback: TracebackType | None) -> TracebackType | None:
+def _script(traceback: TracebackType | None) -> TracebackType | None:
     """The part of a traceback that Python would show had it run the script: without the frames of this and of runpy."""
     own = {__file__, runpy.__file__, "<frozen runpy>"}
     while traceback and traceback.tb_next and traceback.tb_frame.f_code.co_filename in own:
