@@ -681,6 +681,13 @@ class PyPool {
     pool_->send(action_rows(pool_->plan(), arrays, rows, keepers), span_of(ids));
   }
 
+  void check_actions(const nb::sequence& actions, const Ids& ids) const {
+    const nb::tuple arrays(actions);
+    const std::size_t rows = ids ? ids->size() : pool_->num_envs();
+    std::vector<nb::object> keepers;
+    pool_->check_actions(action_rows(pool_->plan(), arrays, rows, keepers), span_of(ids));
+  }
+
   void reset(const Ids& ids, const Seeds& seeds, const nb::object& options) {
     std::optional<std::span<const std::uint64_t>> seed_span;
     if (seeds) seed_span = std::span(seeds->data(), seeds->size());
@@ -930,6 +937,7 @@ NB_MODULE(_native, m) {
       .def_prop_ro("statistics", &PyPool::statistics)
       .def_prop_ro("faults", &PyPool::faults)
       .def("send", &PyPool::send, "actions"_a, "env_ids"_a.none() = nb::none())
+      .def("check_actions", &PyPool::check_actions, "actions"_a, "env_ids"_a.none() = nb::none())
       .def("reset", &PyPool::reset, "env_ids"_a.none() = nb::none(), "seeds"_a.none() = nb::none(),
            "options"_a = nb::dict())
       .def("recv", &PyPool::recv, "timeout"_a = -1.0)

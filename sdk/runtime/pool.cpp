@@ -205,6 +205,12 @@ void Pool::count_fault(std::uint32_t env, const std::string& message) {
   if (const auto why = over_budget(env, message)) fail(*why);
 }
 
+void Pool::check_actions(std::span<const ActionRows> actions, EnvIds env_ids) const {
+  if (!env_ids) return actions_->check(actions, all_);
+  const std::vector<std::uint32_t> ids(env_ids->begin(), env_ids->end());
+  actions_->check(actions, ids);
+}
+
 // ---- who is in flight ---------------------------------------------------------------------------
 
 // Marks envs as in flight and returns them; throws, with nothing marked, if one of them can't be

@@ -95,6 +95,8 @@ class Pool {
   // One ActionRows a field, for the envs named. Throws Error(kValue, kRuntime, kMemory); then
   // nothing was sent.
   virtual void send(std::span<const ActionRows> actions, EnvIds env_ids) = 0;
+  // What send() says of the values of these actions; nothing is sent. The ids must be in range.
+  void check_actions(std::span<const ActionRows> actions, EnvIds env_ids) const;
   // One seed an env; none: the envs go on with their generators (a first reset takes entropy).
   // Throws as send.
   virtual void reset(EnvIds env_ids, std::optional<std::span<const std::uint64_t>> seeds,

@@ -443,7 +443,7 @@ def test_wrong_renders() -> None:
     """EnvPool leaves the process when it can't render."""
     env = make("KitchenSink-v0", render_mode="rgb_array")
     env.reset()
-    for camera in (-1, 2**32, "top", 1.5):
+    for camera in (-2, 2**32, "top", 1.5):
         with pytest.raises(ValueError, match="KitchenSink-v0: render_camera_id="):
             env.render([0], camera)
     for ids in ([], [4], [0.5], [[0]]):

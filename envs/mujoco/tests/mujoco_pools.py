@@ -19,6 +19,16 @@ def plugin() -> Plugin:
     return Plugin(own.library, assets() if callable(assets) else assets)
 
 
+def read_state(data: bytes, model: mujoco.MjModel) -> tuple[np.ndarray, bytes]:
+    """Of an env that was just reset, from the bytes of save_state(): its mjSTATE_INTEGRATION, and the model's arrays that
+    are its own (see Physics::State in src/physics.hpp)."""
+    size = mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_INTEGRATION)
+    at = data.index(struct.pack("<Qd", size, 0.0)) + 8  # the time of a reset is 0
+    end = at + 8 * size
+    (own,) = struct.unpack_from("<Q", data, end)
+    return np.frombuffer(data, np.float64, size, at).copy(), data[end + 8 : end + 8 + own]
+
+
 class Rows:
     """A pool whose reset and step give {name: array}; observations are "obs" or "obs.NAME", the pool's own "pool.NAME"."""
 
@@ -46,14 +56,8 @@ class Rows:
         return dict(zip(self.names, self.pool.observe(np.arange(self.pool.num_envs, dtype=np.int32)), strict=True))
 
     def saved(self, model: mujoco.MjModel, env_id: int = 0) -> tuple[np.ndarray, bytes]:
-        """Of an env that was just reset: its mjSTATE_INTEGRATION, and the model's arrays that are its own (see
-        Physics::State in src/physics.hpp)."""
-        size = mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_INTEGRATION)
-        data = self.pool.save_state(env_id)
-        at = data.index(struct.pack("<Qd", size, 0.0)) + 8  # the time of a reset is 0
-        end = at + 8 * size
-        (own,) = struct.unpack_from("<Q", data, end)
-        return np.frombuffer(data, np.float64, size, at).copy(), data[end + 8 : end + 8 + own]
+        """What read_state() says of an env that was just reset."""
+        return read_state(self.pool.save_state(env_id), model)
 
     def positions(self, model: mujoco.MjModel, env_id: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """qpos and qvel of an env that was just reset."""

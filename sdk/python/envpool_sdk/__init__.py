@@ -9,16 +9,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from envpool_sdk import python
 from envpool_sdk._native import ClosedError, EnvError, PluginError, __version__
-from envpool_sdk.facade import EnvPool, Spec, make, make_gym, make_gymnasium, make_spec
+from envpool_sdk.facade import EnvPool, GymnasiumEnvPool
+from envpool_sdk.makers import make, make_dm, make_gym, make_gymnasium, make_spec
 from envpool_sdk.manifest import Manifest, TaskManifest
 from envpool_sdk.registry import discover, list_all_envs, load_plugin, register
+from envpool_sdk.specs import Spec
 from envpool_sdk.workers import log_to_python
 
 __all__ = [
     "ClosedError",
     "EnvError",
     "EnvPool",
+    "GymnasiumEnvPool",
     "Manifest",
     "PluginError",
     "Spec",
@@ -29,9 +33,11 @@ __all__ = [
     "list_all_envs",
     "load_plugin",
     "make",
+    "make_dm",
     "make_gym",
     "make_gymnasium",
     "make_spec",
+    "python",
     "register",
 ]
 

@@ -167,6 +167,8 @@ class Pool:
         ValueError naming the field and what is wrong (shape, dtype, discrete value out of range), ids out of range, given
         twice or in flight; RuntimeError: never reset, or ended (autoreset disabled). Copies; the arrays may change
         afterwards."""
+    def check_actions(self, actions: Sequence[npt.NDArray[Any]], env_ids: npt.NDArray[np.int32] | None = None) -> None:
+        """Raises ValueError as send() for actions of a wrong shape, dtype or range, and sends nothing. The ids must be in range."""
     def reset(
         self,
         env_ids: npt.NDArray[np.int32] | None = None,

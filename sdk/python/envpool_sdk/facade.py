@@ -1,36 +1,32 @@
-"""envpool_sdk.make(): batches of envs behind the interface that EnvPool's users know, asynchronous use included."""
+"""The pools that envpool_sdk.make() gives: batches of envs behind the interface that EnvPool's users know, asynchronous
+use included."""
 
 from __future__ import annotations
 
-import inspect
-import math
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
-from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import AutoresetMode
 
-from envpool_sdk import making, registry
+from envpool_sdk import making
 from envpool_sdk.making import Setup
 from envpool_sdk.rows import Rows, batch_encoder, cast
-from envpool_sdk.spaces import action_space, observation_space
+from envpool_sdk.specs import Spec
 from envpool_sdk.workers import Workers
 
-if TYPE_CHECKING:
-    from envpool_sdk._native import SpecDict
-
 Array = npt.NDArray[Any]
-Step = tuple[Any, Array, npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, Any]]
+Columns = tuple[Array, ...]
+Faults = tuple[tuple[int, str], ...]
 
-ENV_TYPES = ("gymnasium", "gym", "dm")
 _INT32 = np.dtype(np.int32)
+_IDS = ("env_id", "players", "players.env_id")
+"""What an action given as a dictionary may hold beside the action."""
 
 _COLUMNS = (
     "env_id",
@@ -48,50 +44,27 @@ _COLUMNS = (
 """Those of the pool's own columns that a batch here tells of."""
 
 
-@dataclass
-class Spec(EnvSpec):
-    """What a task is with these arguments. The attributes may be assigned."""
-
-    config: SimpleNamespace = field(default_factory=SimpleNamespace)
-    """The values of all arguments and options, as attributes."""
-    observation_space: Any = None
-    """The space of one env's observation."""
-    action_space: Any = None
-    """The space of one env's action."""
-
-
-class EnvPool(gymnasium.Env[Any, Any]):
-    """n envs of a task, stepped in batches of m <= n; `make` makes it.
+class EnvPool(ABC):
+    """n envs of a task, stepped in batches of m <= n; `make` makes it. A subclass says what a batch looks like.
 
     Synchronous (m == n): step() gives the rows of the envs that it was given, in their order. Asynchronous (m < n):
-    send() some actions, recv() the first m envs that are done, in the order of completion; the info's "env_id" tells
-    which. Any thread may call any method.
+    send() some actions, recv() the first m envs that are done, in the order of completion; "env_id" tells which. Any
+    thread may call any method.
 
     Spaces are those of one env; observations and actions are batched: arrays [m, ...], nested as `envpool_sdk.spaces`
     says, with an agent dimension [m, agents, ...] where there are several. Rewards are float32, flags bool. Arrays are
-    the caller's to keep and to change. The info holds
-
-    ==================  ==============================================================================
-    env_id              int32[m]
-    players.env_id      int32[m], or [m, agents]: which env a player is in
-    elapsed_step        int32[m], steps since the reset
-    reward              float32, before reward_clip
-    terminated          int32, as the flag
-    TimeLimit.truncated bool, as the flag
-    fault               only when an env failed in this batch: messages in an object array[m], None for the others.
-                        The episode of such an env is truncated, the others go on
-    final_obs, ...      in same-step mode, when an episode ended: as in Gymnasium's vector envs
-    alive, episode_over with several agents: bool[m, agents], bool[m]
-    ==================  ==============================================================================
-
-    and the plugin's info fields, which replace those of the same name; its global ones stand below "global".
+    the caller's to keep and to change.
     """
+
+    autoreset_modes: ClassVar[tuple[AutoresetMode, ...]] = tuple(AutoresetMode)
+    """Those that results of this class can express."""
+    closed = True
+    """Whether there are no envs: close() was called, or they could not be made."""
 
     def __init__(
         self,
         made: Setup,
         *,
-        env_type: str,
         num_envs: int,
         batch_size: int,
         num_threads: int,
@@ -107,11 +80,16 @@ class EnvPool(gymnasium.Env[Any, Any]):
         render_width: int,
         render_height: int,
         render_camera_id: int,
+        gym_reset_return_info: bool,
+        zero_discount_on_life_loss: bool,
     ) -> None:
         """See `make`."""
         mode = making.autoreset(made.id, autoreset_mode)
+        if mode not in self.autoreset_modes:
+            allowed = ", ".join(repr(one.value) for one in self.autoreset_modes)
+            raise ValueError(f"{made.id}: autoreset_mode={mode.value!r} must be one of {allowed} with this env_type")
         self.render_mode = making.render_mode(made, render_mode)
-        self._camera = making.camera(made.id, render_width, render_height, render_camera_id)
+        self._camera = _camera(made.id, render_width, render_height, render_camera_id)
         num_envs = making.integer(made.id, "num_envs", num_envs, 1, making.MOST_ENVS)
         self._render_env_id = making.integer(made.id, "render_env_id", render_env_id, 0, num_envs - 1)
         ids = np.arange(num_envs, dtype=np.int32)
@@ -131,6 +109,7 @@ class EnvPool(gymnasium.Env[Any, Any]):
             pool_columns=_COLUMNS,
             copy=copy,
         )
+        self.closed = False
         self._setup = made
         self._ids = ids
         self._unstarted = np.ones(len(ids), np.bool_)
@@ -148,19 +127,21 @@ class EnvPool(gymnasium.Env[Any, Any]):
             "seed": seed,
             "max_episode_steps": native["max_episode_steps"] if max_episode_steps is None else max_episode_steps,
             "copy": copy,
-            "gym_reset_return_info": True,
+            "gym_reset_return_info": gym_reset_return_info,
+            "zero_discount_on_life_loss": zero_discount_on_life_loss,
         }
-        self.spec: Spec = _spec(made, native, self.config, env_type)
+        self.spec: Any = Spec.of(made, native, self.config, self.convert)
         self.observation_space = self.single_observation_space = self.spec.observation_space
         self.action_space = self.single_action_space = self.spec.action_space
         self.metadata = {**making.metadata(made, native), "autoreset_mode": mode}
         self.num_envs = self._pool.num_envs
         self.is_vector_env = True
 
+        self._named_actions = len(native["action"]) > 1 or native["action"][0]["name"] != ""
         self._encode = batch_encoder(native, made.id)
         self._rows = Rows(self._pool)
         self._observations = self._rows.observations
-        columns = making.pool_columns(self._pool)
+        self._columns = columns = making.pool_columns(self._pool)
         self._at_env_id = columns["env_id"]
         self._at_elapsed = columns["elapsed_step"]
         self._at_reward = columns["reward"]
@@ -172,6 +153,25 @@ class EnvPool(gymnasium.Env[Any, Any]):
         self._at_time_limit = columns["time_limit"]
         self._agent_columns = [(name, columns[name]) for name in ("alive", "episode_over") if name in columns]
 
+    # ---- what a subclass says ----
+
+    @abstractmethod
+    def _pack(self, columns: Columns, final: Columns | None, faults: Faults) -> Any:
+        """A batch as step() and recv() give it. Arguments as Pool.recv() returns them."""
+
+    @abstractmethod
+    def _first(self, result: Any, return_info: bool) -> Any:
+        """What reset() gives of a batch that _pack() made.
+
+        Args:
+            return_info: False asks for less, where there is less.
+        """
+
+    @staticmethod
+    def convert(space: spaces.Space[Any]) -> Any:
+        """A space of Gymnasium as this class gives it."""
+        return space
+
     # ---- stepping ----
 
     def reset(
@@ -179,20 +179,22 @@ class EnvPool(gymnasium.Env[Any, Any]):
         env_id: Any = None,
         *,
         seed: int | Sequence[int | None] | None = None,
-        options: dict[str, Any] | None = None,
-    ) -> tuple[Any, dict[str, Any]]:
-        """Begins new episodes and returns their first rows: (observations, info).
+        options: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Begins new episodes and returns their first rows.
 
         Args:
             env_id: which envs, int[k] (maybe none); None: all.
             seed: an integer s seeds env i with s + i; a sequence has one seed for each of these envs; None: each goes
                 on with its generator, or at its first reset takes the seed that make() was given.
-            options: the task's options that may change at a reset.
+            options: the task's options that may change at a reset; and "reset_mask", bool[num_envs], in place of env_id.
 
         Raises:
             ValueError: an env is out of range, given twice or in flight, or a seed or option is wrong.
             RuntimeError: envs are in flight in a synchronous pool: their rows would come first.
         """
+        if isinstance(options, Mapping) and "reset_mask" in options:
+            env_id, options = self._masked(env_id, options)
         ids = self._select(env_id)
         if self._pool.pending and not self.is_async:
             raise RuntimeError(f"{self._setup.id}: reset(): {self._pool.pending} envs are in flight: recv() them first")
@@ -200,11 +202,24 @@ class EnvPool(gymnasium.Env[Any, Any]):
             result = self._pack(self._pool.observe(ids), None, ())
         else:
             result = self._reset_now(ids, seed, options)
-        return result[0], result[4]
+        return self._first(result, True)
+
+    def _masked(self, env_id: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """The envs that the option "reset_mask" names, and the other options."""
+        others = dict(options)
+        mask = np.asarray(others.pop("reset_mask"))
+        if env_id is not None:
+            raise ValueError(f"{self._setup.id}: reset() takes env_id or options['reset_mask'], not both")
+        if mask.dtype != np.bool_ or mask.shape != self._ids.shape:
+            raise ValueError(
+                f"{self._setup.id}: options['reset_mask'] of reset() must be bool[{len(self._ids)}], not"
+                f" {mask.dtype}{list(mask.shape)}"
+            )
+        return np.flatnonzero(mask), others
 
     def _reset_now(
-        self, ids: npt.NDArray[np.int32], seed: int | Sequence[int | None] | None, options: dict[str, Any] | None
-    ) -> Step:
+        self, ids: npt.NDArray[np.int32], seed: int | Sequence[int | None] | None, options: Mapping[str, Any] | None
+    ) -> Any:
         if self.is_async:
             self._send_resets(ids, seed, options)
             return self._pack(*self._pool.recv())
@@ -219,8 +234,10 @@ class EnvPool(gymnasium.Env[Any, Any]):
         """Begins new episodes in all envs; recv() gives their first rows."""
         self._send_resets(self._ids, None, None)
 
-    def step(self, action: Any, env_id: Any = None) -> Step:  # type: ignore[override]
-        """send() and recv(): (observations, rewards, terminated, truncated, info)."""
+    def step(self, action: Any, env_id: Any = None) -> Any:
+        """send() and recv()."""
+        if action.__class__ is dict:
+            action, env_id = self._without_ids(action, env_id)
         if env_id is None and self._all_started:
             return self._pack(*self._pool.step(self._encode(action)))
         if env_id is not None and len(self._select(env_id)) == 0:
@@ -232,7 +249,9 @@ class EnvPool(gymnasium.Env[Any, Any]):
         """Steps these envs; recv() gives their rows. Envs that were never reset are reset instead.
 
         Args:
-            action: one action for each env, batched; see the class. Copied.
+            action: one action for each env, batched; see the class. Copied. Where all of these envs only begin anew,
+                which ignores actions, there may be one for each env of the pool. A dictionary may hold "env_id" and
+                "players.env_id" too, and the action of a task with only one as "action".
             env_id: which envs, int[k]; None: all, in order.
 
         Raises:
@@ -240,26 +259,66 @@ class EnvPool(gymnasium.Env[Any, Any]):
             RuntimeError: (autoreset disabled) an env's episode has ended.
             Nothing was sent then.
         """
+        if action.__class__ is dict:
+            action, env_id = self._without_ids(action, env_id)
         ids = None if env_id is None else self._select(env_id)
         actions = self._encode(action)
+        if ids is not None:
+            actions = self._as_many(actions, ids)
         if not self._all_started and self._unstarted[self._ids if ids is None else ids].all():
+            self._pool.check_actions(actions, ids)
             self._send_resets(self._ids if ids is None else ids, None, None)
         else:
             self._pool.send(actions, ids)
 
-    def recv(self, timeout: float | None = None) -> Step:
-        """Waits for the next batch: (observations, rewards, terminated, truncated, info); see the class.
+    def _without_ids(self, action: dict[str, Any], env_id: Any) -> tuple[Any, Any]:
+        """The action and the envs that a dictionary names, as EnvPool takes it; the argument env_id goes before."""
+        rest = {name: part for name, part in action.items() if name not in _IDS}
+        if env_id is None:
+            env_id = action.get("env_id")
+        players = action.get("players.env_id", action.get("players"))
+        if players is not None:
+            ids = self._select(env_id)
+            own = cast(players["env_id"] if isinstance(players, Mapping) else players, _INT32, "players.env_id")
+            if own.size % max(1, len(ids)) or (own.reshape(len(ids), -1) != ids[:, None]).any():
+                raise ValueError(
+                    f"{self._setup.id}: players.env_id must be env_id, once a player, not {own.ravel().tolist()}"
+                )
+        if not self._named_actions and rest.keys() == {"action"}:
+            return rest["action"], env_id
+        return rest, env_id
+
+    def _as_many(self, actions: Sequence[Array], ids: npt.NDArray[np.int32]) -> Sequence[Array]:
+        """As many actions as envs, also where there is one for each env of the pool and nobody reads them."""
+        given = {len(one) if one.ndim else -1 for one in actions}
+        if len(ids) >= len(self._ids) or given != {len(self._ids)} or not self._begin_anew(ids):
+            return actions
+        return [one[: len(ids)] for one in actions]
+
+    def _begin_anew(self, ids: npt.NDArray[np.int32]) -> bool:
+        """Whether the next step of all these envs is an automatic reset."""
+        if self.metadata["autoreset_mode"] is not AutoresetMode.NEXT_STEP or self._unstarted[ids].any():
+            return False
+        rows = self._pool.observe(ids)
+        over = rows[self._at_terminated] | rows[self._at_truncated]
+        return bool(over.all())
+
+    def recv(self, reset: bool = False, return_info: bool = True, *, timeout: float | None = None) -> Any:
+        """Waits for the next batch; see the class.
 
         Synchronous: the rows of the oldest send or reset, in its order. Asynchronous: batch_size rows in the order of
         completion, or fewer if no more are in flight.
 
         Args:
+            reset: gives what reset() gives.
+            return_info: as make()'s gym_reset_return_info, for this call.
             timeout: seconds; None: no limit.
 
         Raises:
             RuntimeError: nothing is in flight. TimeoutError: names the envs waited for; nothing is lost.
         """
-        return self._pack(*self._pool.recv(-1.0 if timeout is None else max(0.0, timeout)))
+        result = self._pack(*self._pool.recv(-1.0 if timeout is None else max(0.0, timeout)))
+        return self._first(result, return_info) if reset else result
 
     def _select(self, env_id: Any) -> npt.NDArray[np.int32]:
         """The envs as the pool takes them. Raises ValueError; the pool checks for duplicates and envs in flight."""
@@ -276,7 +335,7 @@ class EnvPool(gymnasium.Env[Any, Any]):
         return ids
 
     def _send_resets(
-        self, ids: npt.NDArray[np.int32], seed: int | Sequence[int | None] | None, options: dict[str, Any] | None
+        self, ids: npt.NDArray[np.int32], seed: int | Sequence[int | None] | None, options: Mapping[str, Any] | None
     ) -> None:
         chosen = self._setup.reset_options(options)
         for part, seeds in making.resets(ids, self._seeds(ids, seed)):
@@ -298,47 +357,6 @@ class EnvPool(gymnasium.Env[Any, Any]):
         if not self._all_started:
             self._unstarted[ids] = False
             self._all_started = not self._unstarted.any()
-
-    def _pack(
-        self,
-        columns: tuple[Array, ...],
-        final: tuple[Array, ...] | None,
-        faults: tuple[tuple[int, str], ...],
-    ) -> Step:
-        env_id = columns[self._at_env_id]
-        info = {
-            "env_id": env_id,
-            "players": {"env_id": columns[self._at_player_env_id]},
-            "elapsed_step": columns[self._at_elapsed],
-            "reward": columns[self._at_raw_reward],
-            "terminated": columns[self._at_terminated_int32],
-            "TimeLimit.truncated": columns[self._at_time_limit],
-        }
-        for name, at in self._agent_columns:
-            info[name] = columns[at]
-        if self._rows.has_infos:
-            info.update(self._rows.infos(columns))
-        if final is not None:
-            self._add_final(info, final)
-        if faults:
-            messages = dict(faults)
-            info["fault"] = np.array([messages.get(i) for i in env_id.tolist()], dtype=object)
-        return (
-            self._observations(columns),
-            columns[self._at_reward],
-            columns[self._at_terminated],
-            columns[self._at_truncated],
-            info,
-        )
-
-    def _add_final(self, info: dict[str, Any], final: tuple[Array, ...]) -> None:
-        *columns, ended = final
-        last = tuple(columns)
-        self._rows.clear_infos(last, ended)
-        info["final_obs"] = self._rows.final(last, ended)
-        info["_final_obs"] = ended.copy()
-        info["final_info"] = self._rows.masked_infos(last, ended.copy())
-        info["_final_info"] = ended.copy()
 
     # ---- the rest ----
 
@@ -377,7 +395,7 @@ class EnvPool(gymnasium.Env[Any, Any]):
 
         Args:
             env_ids: which envs, int[k]; None: the render_env_id that make() was given.
-            camera_id: 0: the default camera; None: the render_camera_id that make() was given.
+            camera_id: -1: the default camera; None: the render_camera_id that make() was given.
         """
         if self.render_mode is None:
             gymnasium.logger.warn(f"{self._setup.id}: render() needs render_mode='rgb_array'")
@@ -387,7 +405,7 @@ class EnvPool(gymnasium.Env[Any, Any]):
             raise ValueError(f"{self._setup.id}: render() needs at least one env, not env_ids={env_ids!r}")
         width, height, camera = self._camera
         if camera_id is not None:
-            width, height, camera = making.camera(self._setup.id, width, height, camera_id)
+            width, height, camera = _camera(self._setup.id, width, height, camera_id)
         return np.stack([self._pool.render(i, width, height, camera) for i in ids.tolist()])
 
     def save_state(self, env_id: int) -> bytes:
@@ -416,186 +434,73 @@ class EnvPool(gymnasium.Env[Any, Any]):
         Args:
             timeout: seconds to wait for envs that hang.
         """
+        self.closed = True
         self._pool.close(timeout)
 
 
-# ---- making -----------------------------------------------------------------
+def _camera(task_id: str, width: int, height: int, camera_id: int) -> tuple[int, int, int]:
+    """What Pool.render() takes, checked: EnvPool's cameras begin at 0, and -1 is the default; the pool's begin at 1."""
+    number = making.integer(task_id, "render_camera_id", camera_id, -1, making.MOST_CAMERAS - 1) + 1
+    return making.camera(task_id, width, height, number)
 
 
-def make(
-    task_id: str,
-    env_type: str = "gymnasium",
-    *,
-    num_envs: int = 1,
-    batch_size: int = 0,
-    num_threads: int = 0,
-    seed: int | Sequence[int] = 42,
-    max_episode_steps: int | None = None,
-    autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
-    thread_affinity_offset: int = -1,
-    max_faults: int = 1000,
-    isolation: str = "auto",
-    envs_per_worker: int = 1,
-    step_timeout: float | None = None,
-    reset_timeout: float | None = None,
-    render_mode: str | None = None,
-    render_env_id: int = 0,
-    render_width: int = 0,
-    render_height: int = 0,
-    render_camera_id: int = 0,
-    env_kwargs: Sequence[Mapping[str, Any]] | None = None,
-    copy: bool = True,
-    gym_reset_return_info: bool = True,
-    max_num_players: int | None = None,
-    **options: Any,
-) -> EnvPool:
-    """Makes a pool of envs, in parallel.
+class GymnasiumEnvPool(EnvPool, gymnasium.vector.VectorEnv[Any, Any, Any], gymnasium.Env[Any, Any]):  # type: ignore[misc]
+    """A pool whose results have Gymnasium's forms; see EnvPool.
 
-    Args:
-        task_id: "Pong-v5" or "envpool/Pong-v5"; see `list_all_envs`.
-        env_type: "gymnasium", or "gym" for spaces of the package gym (0.26 or newer).
-        num_envs: how many envs.
-        batch_size: how many of them a recv() gives; 0: all, which makes the pool synchronous.
-        num_threads: 0: as many as CPUs may be used.
-        seed: of the first resets: an integer s seeds env i with s + i, a sequence has one for each env.
-        max_episode_steps: steps after which an episode is truncated. None: the task's own limit; -1: no limit.
-        autoreset_mode: Gymnasium's AutoresetMode, or its value.
-        thread_affinity_offset: the first CPU to bind threads to; -1: don't bind.
-        max_faults: how many failures of envs to bear before raising EnvError.
-        isolation: "thread": threads of this process run the envs; "process": worker processes, so that a crash or
-            a hang costs an episode of one env; "auto": processes where the engine needs them.
-        envs_per_worker: envs in one worker process, which die together. More than 1 is for cheap envs.
-        step_timeout, reset_timeout: seconds after which a worker process that is in one step or reset is killed,
-            which is a fault of its envs; None: no limit.
-        render_mode: None or "rgb_array".
-        render_env_id: the env that render() draws unless told otherwise.
-        render_width, render_height: pixels; 0: the env's own.
-        render_camera_id: 0: the default camera.
-        env_kwargs: options of the task for each env, on top of the common ones.
-        copy: False, for synchronous pools: every batch is the same array objects, which the next one overwrites (of a
-            step of some envs, views of their first rows); that saves about a third of a small step. recv() before the next
-            send() or reset(). Text and what same-step mode tells of ended episodes are new objects also then.
-        gym_reset_return_info: only True: reset() returns (observations, info).
-        max_num_players: only the number of agents that the task has.
-        options: the task's options and the runtime's transforms (frame_skip, stack_num, img_height, gray_scale,
-            reward_clip, ...). An option that the task declares itself goes to the task.
+    step() and recv() give (observations, rewards, terminated, truncated, info), reset() gives (observations, info).
+    The info holds
 
-    Raises:
-        ValueError: unknown task or option (names the nearest), or a value that is not allowed.
-        EnvError: an env can't be made.
+    ==================  ==============================================================================
+    env_id              int32[m]
+    players.env_id      int32[m], or [m, agents]: which env a player is in
+    elapsed_step        int32[m], steps since the reset
+    reward              float32, before reward_clip
+    terminated          int32, as the flag
+    TimeLimit.truncated bool, as the flag
+    fault               only when an env failed in this batch: messages in an object array[m], None for the others.
+                        The episode of such an env is truncated, the others go on
+    final_obs, ...      in same-step mode, when an episode ended: as in Gymnasium's vector envs
+    alive, episode_over with several agents: bool[m, agents], bool[m]
+    ==================  ==============================================================================
+
+    and the plugin's info fields, which replace those of the same name; its global ones stand below "global".
     """
-    made = _setup(task_id, env_type, options, env_kwargs)
-    if gym_reset_return_info is not True:
-        raise ValueError(f"{task_id}: gym_reset_return_info={gym_reset_return_info!r} must be True")
-    env = EnvPool(
-        made,
-        env_type=env_type,
-        num_envs=num_envs,
-        batch_size=batch_size,
-        num_threads=num_threads,
-        seed=seed,
-        max_episode_steps=max_episode_steps,
-        autoreset_mode=autoreset_mode,
-        thread_affinity_offset=thread_affinity_offset,
-        max_faults=max_faults,
-        workers=Workers(isolation, envs_per_worker, step_timeout, reset_timeout),
-        copy=copy,
-        render_mode=render_mode,
-        render_env_id=render_env_id,
-        render_width=render_width,
-        render_height=render_height,
-        render_camera_id=render_camera_id,
-    )
-    agents = env.config["max_num_players"]
-    if max_num_players not in (None, agents):
-        env.close()
-        raise ValueError(f"{task_id}: max_num_players={max_num_players!r} must be {agents}, as the task has it")
-    return env
 
+    def _pack(self, columns: Columns, final: Columns | None, faults: Faults) -> Any:
+        env_id = columns[self._at_env_id]
+        info = {
+            "env_id": env_id,
+            "players": {"env_id": columns[self._at_player_env_id]},
+            "elapsed_step": columns[self._at_elapsed],
+            "reward": columns[self._at_raw_reward],
+            "terminated": columns[self._at_terminated_int32],
+            "TimeLimit.truncated": columns[self._at_time_limit],
+        }
+        for name, at in self._agent_columns:
+            info[name] = columns[at]
+        if self._rows.has_infos:
+            info.update(self._rows.infos(columns))
+        if final is not None:
+            self._add_final(info, final)
+        if faults:
+            messages = dict(faults)
+            info["fault"] = np.array([messages.get(i) for i in env_id.tolist()], dtype=object)
+        return (
+            self._observations(columns),
+            columns[self._at_reward],
+            columns[self._at_terminated],
+            columns[self._at_truncated],
+            info,
+        )
 
-def make_gymnasium(task_id: str, **arguments: Any) -> EnvPool:
-    """make(task_id, "gymnasium", ...)."""
-    return make(task_id, "gymnasium", **arguments)
+    def _first(self, result: Any, return_info: bool) -> Any:
+        return result[0], result[4]
 
-
-def make_gym(task_id: str, **arguments: Any) -> EnvPool:
-    """make(task_id, "gym", ...)."""
-    return make(task_id, "gym", **arguments)
-
-
-_ARGUMENTS = {
-    name: parameter.default
-    for name, parameter in inspect.signature(make).parameters.items()
-    if parameter.kind is inspect.Parameter.KEYWORD_ONLY
-}
-
-
-def make_spec(task_id: str, env_type: str = "gymnasium", **arguments: Any) -> Spec:
-    """What make() would make with these arguments, without making an env.
-
-    Raises:
-        ValueError: as make().
-    """
-    config = {name: arguments.pop(name, default) for name, default in _ARGUMENTS.items()}
-    made = _setup(task_id, env_type, arguments, config["env_kwargs"])
-    native = made.describe()
-    if config["max_episode_steps"] is None:
-        config["max_episode_steps"] = native["max_episode_steps"]
-    return _spec(made, native, {**made.values, **config}, env_type)
-
-
-def _setup(
-    task_id: str, env_type: str, options: Mapping[str, Any], env_kwargs: Sequence[Mapping[str, Any]] | None
-) -> Setup:
-    if env_type not in ENV_TYPES:
-        raise ValueError(f"{task_id}: env_type={env_type!r} is unknown. {registry.nearest(str(env_type), ENV_TYPES)}")
-    if env_type == "dm":
-        raise NotImplementedError(f"{task_id}: env_type='dm' is not there yet: use 'gymnasium'")
-    if env_type == "gym":
-        _gym()  # before any env is made
-    return Setup.of(make, task_id, options, env_kwargs)
-
-
-def _spec(made: Setup, native: SpecDict, config: Mapping[str, Any], env_type: str) -> Spec:
-    convert = _gym_space if env_type == "gym" else lambda space: space
-    threshold = native["reward_threshold"]
-    return Spec(
-        id=made.id,
-        config=SimpleNamespace(**config),
-        observation_space=convert(observation_space(native)),
-        action_space=convert(action_space(native)),
-        max_episode_steps=config["max_episode_steps"] or None,
-        reward_threshold=None if math.isnan(threshold) else threshold,
-    )
-
-
-def _gym() -> Any:
-    """The package gym."""
-    try:
-        import gym
-    except ImportError as error:
-        raise ImportError("env_type='gym' needs the package gym: install it, or use env_type='gymnasium'") from error
-    if tuple(map(int, gym.__version__.split(".")[:2])) < (0, 26):
-        raise NotImplementedError(f"env_type='gym' needs gym 0.26 or newer, not {gym.__version__}")
-    return gym
-
-
-def _gym_space(space: spaces.Space[Any]) -> Any:
-    """The same space of the package gym."""
-    gym = _gym()
-    if isinstance(space, spaces.Dict):
-        return gym.spaces.Dict({key: _gym_space(part) for key, part in space.items()})
-    if isinstance(space, spaces.Tuple):
-        return gym.spaces.Tuple([_gym_space(part) for part in space])
-    if isinstance(space, spaces.Box):
-        return gym.spaces.Box(space.low, space.high, space.shape, space.dtype.type)
-    if isinstance(space, spaces.Discrete):
-        return gym.spaces.Discrete(int(space.n), start=int(space.start))
-    if isinstance(space, spaces.MultiBinary):
-        return gym.spaces.MultiBinary(space.n)
-    if isinstance(space, spaces.Text):
-        return gym.spaces.Text(space.max_length, min_length=space.min_length, charset=space.character_set)
-    assert isinstance(space, spaces.MultiDiscrete)  # there are no others; see envpool_sdk.spaces
-    if space.start.any():  # which gym's has not
-        return gym.spaces.Box(space.start, space.start + space.nvec - 1, space.shape, np.int64)
-    return gym.spaces.MultiDiscrete(space.nvec)
+    def _add_final(self, info: dict[str, Any], final: Columns) -> None:
+        *columns, ended = final
+        last = tuple(columns)
+        self._rows.clear_infos(last, ended)
+        info["final_obs"] = self._rows.final(last, ended)
+        info["_final_obs"] = ended.copy()
+        info["final_info"] = self._rows.masked_infos(last, ended.copy())
+        info["_final_info"] = ended.copy()

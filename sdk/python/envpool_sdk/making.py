@@ -72,6 +72,9 @@ RENDER = "envpool.render/1"
 MOST_ENVS = 2**20
 """The most envs that a pool can have."""
 
+MOST_CAMERAS = 2**32 - 1
+"""The highest number that a camera can have."""
+
 _INT64, _UINT32 = 2**63 - 1, 2**32 - 1
 
 _NO_ARGUMENTS = frozenset({"self", "options", "task_id"})

@@ -93,21 +93,27 @@ class _Length:
 
 
 def _info_columns(spec: SpecDict, index: Mapping[tuple[str, str], int]) -> Iterable[tuple[str, _Column | _Length]]:
-    """What goes into the info, by name: info fields, global ones below "global", and lengths of ragged fields."""
+    for name, field, section, is_length in info_fields(spec):
+        yield name, (_Length if is_length else _Column)(field, index, section)
+
+
+def info_fields(spec: SpecDict) -> Iterable[tuple[str, FieldDict, str, bool]]:
+    """What goes into the info: name, field, its section, and whether it is its length. These are info fields, global ones
+    below "global", and lengths of ragged fields."""
 
     def lengths(fields: list[FieldDict], section: str) -> Iterable[tuple[str, FieldDict, str]]:
         return ((f["name"], f, section) for f in fields if f["ragged"] and f["kind"] != "text")
 
     for field in spec["info"]:
-        yield field["name"] or "info", _Column(field, index, "info")
+        yield field["name"] or "info", field, "info", False
     for field in spec["globals"]:
-        yield _below("global", field["name"]), _Column(field, index, "global")
+        yield _below("global", field["name"]), field, "global", False
     for name, field, section in lengths(spec["obs"], "obs"):
-        yield length_name(name), _Length(field, index, section)
+        yield length_name(name), field, section, True
     for name, field, section in lengths(spec["info"], "info"):
-        yield length_name(name or "info"), _Length(field, index, section)
+        yield length_name(name or "info"), field, section, True
     for name, field, section in lengths(spec["globals"], "global"):
-        yield length_name(_below("global", name)), _Length(field, index, section)
+        yield length_name(_below("global", name)), field, section, True
 
 
 def _below(parent: str, name: str) -> str:
@@ -287,7 +293,9 @@ def _text_encoder(field: FieldDict, where: str, slot: int, batched: bool) -> _En
     *agents, longest = field["shape"]
 
     def encode(value: Any, out: list[Any]) -> None:
-        texts = np.asarray(value if batched else [value], dtype=object)
+        texts = np.asarray(value, dtype=object)
+        if not batched:
+            texts = texts[np.newaxis]
         if texts.ndim != 1 + len(agents) or not all(isinstance(text, str) for text in texts.flat):
             raise ValueError(f"{where} must be {'a tuple of ' if batched or agents else 'a '}str, not {_brief(value)}")
         try:

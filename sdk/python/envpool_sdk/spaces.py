@@ -120,16 +120,18 @@ def _spread(bound: np.ndarray[Any, Any], field: FieldDict) -> np.ndarray[Any, An
     return np.broadcast_to(bound, field["shape"])
 
 
+def limits(dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """The least and the greatest value of a dtype; infinite for floating point."""
+    if dtype.kind == "f":
+        return -np.inf, np.inf
+    if dtype.kind == "b":
+        return False, True
+    return np.iinfo(dtype).min, np.iinfo(dtype).max
+
+
 def _box(field: FieldDict) -> spaces.Box:
     dtype = np.dtype(field["dtype"])
-    least: Any
-    most: Any
-    if dtype.kind == "f":
-        least, most = -np.inf, np.inf
-    elif dtype.kind == "b":
-        least, most = 0, 1
-    else:
-        least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+    least, most = limits(dtype)
     low = _spread(np.asarray(least, dtype) if field["low"] is None else field["low"], field)
     high = _spread(np.asarray(most, dtype) if field["high"] is None else field["high"], field)
     return spaces.Box(low, high, field["shape"], dtype.type)

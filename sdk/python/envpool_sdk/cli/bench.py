@@ -20,7 +20,7 @@ from rich.table import Table
 from envpool_sdk._native import available_cpus, bare_loop
 from envpool_sdk.cli import arguments
 from envpool_sdk.cli.words import count
-from envpool_sdk.facade import make
+from envpool_sdk.makers import make
 from envpool_sdk.making import gymnasium_columns
 from envpool_sdk.rows import Actions, batch_encoder
 from envpool_sdk.spaces import action_space

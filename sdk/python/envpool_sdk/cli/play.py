@@ -18,7 +18,7 @@ from rich.progress import track
 
 from envpool_sdk.cli import arguments
 from envpool_sdk.cli.words import count, plain
-from envpool_sdk.facade import make
+from envpool_sdk.makers import make
 
 if TYPE_CHECKING:
     from envpool_sdk._native import FieldDict
@@ -78,7 +78,7 @@ def play(
         render_mode="rgb_array",
         render_width=width,
         render_height=height,
-        render_camera_id=camera,
+        render_camera_id=camera - 1,
         **made.transforms,
         **made.options[0],
     )

@@ -10,7 +10,7 @@ import json
 import sys
 from typing import Any
 
-from envpool_sdk import EnvError, PluginError, facade, registry
+from envpool_sdk import EnvError, PluginError, makers, registry
 
 
 def probe(task_id: str) -> dict[str, Any]:
@@ -23,7 +23,7 @@ def probe(task_id: str) -> dict[str, Any]:
     unfinished: list[str] = []
     for task in manifest.tasks:
         try:
-            facade.make_spec(task.id)
+            makers.make_spec(task.id)
         except (ValueError, EnvError) as error:
             # A complaint about one of its options: it wants to be given a value.
             names = [option["name"] for option in plugin.tasks[task.id]["options"]] if task.id in plugin.tasks else []

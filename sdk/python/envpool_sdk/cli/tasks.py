@@ -18,7 +18,7 @@ from rich.table import Table
 from envpool_sdk import registry
 from envpool_sdk.cli import arguments
 from envpool_sdk.cli.words import count, plain
-from envpool_sdk.facade import make
+from envpool_sdk.makers import make
 from envpool_sdk.making import TRANSFORMS
 from envpool_sdk.spaces import action_space, observation_space
 
