@@ -21,6 +21,7 @@
 #include "cpus.hpp"
 #include "module_numpy.hpp"
 #include "pool.hpp"
+#include "xla.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -767,6 +768,8 @@ class PyPool {
     return list;
   }
 
+  std::uint64_t lend() const { return lend_to_xla(pool_); }
+
   const Pool& pool() const { return *pool_; }
 
  private:
@@ -817,7 +820,7 @@ class PyPool {
 
   const ep_task& task_;
   const bool in_place_;
-  PoolPtr pool_;
+  std::shared_ptr<Pool> pool_;  // shared with calls of XLA's
   nb::object kept_;  // in place: a tuple of arrays over the columns of the pool's one batch
 };
 
@@ -946,5 +949,15 @@ NB_MODULE(_native, m) {
       .def("render", &PyPool::render, "env_id"_a, "width"_a = 0, "height"_a = 0, "camera"_a = 0)
       .def("save_state", &PyPool::save_state, "env_id"_a)
       .def("load_state", &PyPool::load_state, "env_id"_a, "state"_a)
+      .def("lend_to_xla", &PyPool::lend)
       .def("close", &PyPool::close, "timeout"_a = 2.0);
+
+  const auto handler = [](auto* function) {
+    return nb::capsule(reinterpret_cast<void*>(function));
+  };
+  nb::dict handlers;
+  handlers["envpool_sdk.send"] = handler(&xla_send);
+  handlers["envpool_sdk.recv"] = handler(&xla_recv);
+  handlers["envpool_sdk.step"] = handler(&xla_step);
+  m.attr("xla_handlers") = handlers;
 }
