@@ -19,6 +19,7 @@
 
 #include "bare_loop.hpp"
 #include "cpus.hpp"
+#include "floats.hpp"
 #include "module_numpy.hpp"
 #include "pool.hpp"
 #include "xla.hpp"
@@ -652,6 +653,7 @@ class PyPool {
                   std::string(task_.id) + ": " + std::to_string(complete.size()) +
                       " sets of options for num_envs=" + std::to_string(num_envs));
     }
+    const OrdinaryFloats ordinary;
     const NoGil no_gil;
     pool_ = Pool::make(plugin.get(), task_, std::move(complete), settings, check_signals);
   }
@@ -676,6 +678,7 @@ class PyPool {
   }
 
   void send(const nb::sequence& actions, const Ids& ids) {
+    const OrdinaryFloats ordinary;
     const nb::tuple arrays(actions);
     const std::size_t rows = ids ? ids->size() : pool_->num_envs();
     std::vector<nb::object> keepers;  // of what is sent
@@ -690,6 +693,7 @@ class PyPool {
   }
 
   void reset(const Ids& ids, const Seeds& seeds, const nb::object& options) {
+    const OrdinaryFloats ordinary;
     std::optional<std::span<const std::uint64_t>> seed_span;
     if (seeds) seed_span = std::span(seeds->data(), seeds->size());
     pool_->reset(span_of(ids), seed_span, named_options(task_, options));
@@ -700,6 +704,7 @@ class PyPool {
     if (timeout >= 0) limit = nanoseconds_of(timeout);
     std::unique_ptr<Batch> batch;
     {
+      const OrdinaryFloats ordinary;
       const NoGil no_gil;
       batch = pool_->recv(limit, check_signals);
     }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cfenv>
 #include <cstring>
 #include <mutex>
 #include <optional>
@@ -14,6 +13,8 @@
 #include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include "floats.hpp"
 
 namespace envpool::runtime {
 namespace {
@@ -332,21 +333,6 @@ class Call {
 };
 
 // ---- the interface's own needs ------------------------------------------------------------------
-
-// XLA's threads flush denormal numbers to zero. Envs compute as they do on any other thread.
-class OrdinaryFloats {
- public:
-  OrdinaryFloats() {
-    std::fegetenv(&before_);
-    std::fesetenv(FE_DFL_ENV);
-  }
-  ~OrdinaryFloats() { std::fesetenv(&before_); }
-  OrdinaryFloats(const OrdinaryFloats&) = delete;
-  OrdinaryFloats& operator=(const OrdinaryFloats&) = delete;
-
- private:
-  std::fenv_t before_;
-};
 
 // XLA asks each handler once which version of the interface it speaks. All that is used here is
 // alike in 0.1 and later, so we speak the older of XLA's and the header's.
