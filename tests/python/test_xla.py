@@ -79,7 +79,9 @@ class Policy:
         at = info["env_id"], info["elapsed_step"] % KEPT_ACTIONS
         if isinstance(at[0], np.ndarray):
             return jax.tree.map(lambda table: tuple(table[at].tolist()) if is_text(table) else table[at], self._table)
-        return jax.tree.map(lambda table: jnp.asarray(as_bytes(table, 16) if is_text(table) else table)[at], self._table)
+        return jax.tree.map(
+            lambda table: jnp.asarray(as_bytes(table, 16) if is_text(table) else table)[at], self._table
+        )
 
 
 def is_text(table: Any) -> bool:
@@ -194,9 +196,23 @@ def test_loops_calls_and_numpy_in_turn(options: dict[str, Any], platform: str, s
         same(jax.tree.map(np.asarray, got), wanted)
 
 
+@pytest.mark.parametrize("env_type", ["gym", "dm"])
+def test_forms_of_other_env_types(env_type: str, same: Callable[..., None]) -> None:
+    env, other = (envpool_sdk.make("CartPole-v1", env_type, num_envs=4, seed=3) for _ in range(2))
+    handle, _, _, step = env.xla()
+    env.reset()
+    other.reset()
+    actions = np.random.default_rng(0).integers(0, 2, (STEPS, 4))
+    got = unstacked(jax.jit(lambda handle: jax.lax.scan(step, handle, actions)[1])(handle))
+    for one, action in zip(got, actions, strict=True):
+        wanted = other.step(action)
+        assert type(one).__name__ == type(wanted).__name__  # dm's named tuples are made for each pool
+        same(jax.tree.leaves(one), jax.tree.leaves(wanted))
+
+
 def test_dtypes_without_x64() -> None:
     env, other = make("HealthGathering-v1"), make("HealthGathering-v1")
-    handle, recv, send, step = env.xla()
+    handle, recv, _, _ = env.xla()
     env.async_reset()
     other.async_reset()
     assert not jax.config.jax_enable_x64
@@ -324,7 +340,7 @@ def test_wrong_arguments_are_errors_while_tracing() -> None:
 
 def test_no_vmap_and_no_derivative() -> None:
     env = make()
-    handle, recv, send, step = env.xla()
+    handle, recv, _, step = env.xla()
     env.reset()
     actions = np.zeros((3, 4), int)
     with pytest.raises(NotImplementedError, match=r"CartPole-v1: a pool can't be under jax\.vmap"):
@@ -354,7 +370,7 @@ def test_no_derivative_by_an_action() -> None:
 
 def test_observations_of_64_bits_need_x64() -> None:
     env = make("Ant-v5", 2)
-    handle, recv, send, step = env.xla()
+    handle, recv, _, _ = env.xla()
     env.async_reset()
     for call in (recv, jax.jit(recv)):
         with pytest.raises(ValueError, match=r"Ant-v5: the observation is float64, which JAX has only with x64"):
@@ -365,7 +381,7 @@ def test_observations_of_64_bits_need_x64() -> None:
 @pytest.mark.parametrize("platform", ["native", "host"], indirect=True)
 def test_errors_at_run_time_name_the_env(platform: str) -> None:
     env = make()
-    handle, recv, send, step = env.xla()
+    handle, recv, _, step = env.xla()
     error = jax.errors.JaxRuntimeError
     step = jax.jit(step)
     with pytest.raises(error, match="CartPole-v1: env 0 was never reset"):
@@ -385,28 +401,34 @@ def test_errors_at_run_time_name_the_env(platform: str) -> None:
 
 def test_closed_pool() -> None:
     env = make()
-    handle, recv, send, step = env.xla()
+    functions = env.xla()
+    handle = functions.handle
     env.reset()
-    compiled = jax.jit(step).lower(handle, np.zeros(4, np.int32)).compile()
-    jax.block_until_ready(compiled(handle, np.zeros(4, np.int32)))
+    action = np.zeros(4, np.int32)
+    compiled = jax.jit(functions.step).lower(handle, action).compile()
+    jax.block_until_ready(compiled(handle, action))
     env.close()
-    for call in (lambda: recv(handle), lambda: jax.jit(lambda h: recv(h))(handle), env.xla):
-        with pytest.raises(envpool_sdk.ClosedError, match="CartPole-v1: the pool is closed"):
-            call()
-    with pytest.raises(jax.errors.JaxRuntimeError, match="CartPole-v1: the pool is closed"):
-        jax.block_until_ready(compiled(handle, np.zeros(4, np.int32)))
-    del env, recv, send, step
+    closed = "CartPole-v1: the pool is closed"
+    for call in (functions.recv, jax.jit(functions.recv)):
+        with pytest.raises(envpool_sdk.ClosedError, match=closed):
+            call(handle)
+    with pytest.raises(envpool_sdk.ClosedError, match=closed):
+        env.xla()
+    error = jax.errors.JaxRuntimeError
+    with pytest.raises(error, match=closed):
+        jax.block_until_ready(compiled(handle, action))
+    del env, functions, call
     gc.collect()
-    with pytest.raises(jax.errors.JaxRuntimeError, match="pool is (closed|gone)"):
-        jax.block_until_ready(compiled(handle, np.zeros(4, np.int32)))
-    with pytest.raises(jax.errors.JaxRuntimeError, match="another process"):
-        jax.block_until_ready(compiled(handle ^ np.uint8(1), np.zeros(4, np.int32)))
+    with pytest.raises(error, match=r"the pool is closed|this handle's pool is gone"):
+        jax.block_until_ready(compiled(handle, action))
+    with pytest.raises(error, match="another process"):
+        jax.block_until_ready(compiled(handle ^ np.uint8(1), action))
 
 
 def test_what_has_no_place_in_a_program() -> None:
-    with pytest.raises(ValueError, match="SameStep"):
+    with pytest.raises(ValueError, match=r"xla\(\) needs a pool with another autoreset_mode than 'SameStep'"):
         make(autoreset_mode="SameStep").xla()
-    with pytest.raises(ValueError, match="copy=True"):
+    with pytest.raises(ValueError, match=r"xla\(\) needs a pool made with copy=True"):
         make(copy=False).xla()
 
 
@@ -451,8 +473,8 @@ def test_interface_is_xlas(tmp_path: Path) -> None:
         f' && sizeof((({ours}*)0)->{a}) == sizeof((({theirs}*)0)->{b}), "{theirs}.{b}");'
         for ours, theirs, a, b in pairs
     ]
-    names = "PRED S8 S16 S32 S64 U8 U16 U32 U64 F16 F32 F64".split()
-    codes = "INVALID_ARGUMENT DEADLINE_EXCEEDED RESOURCE_EXHAUSTED FAILED_PRECONDITION INTERNAL".split()
+    names = ("PRED", "S8", "S16", "S32", "S64", "U8", "U16", "U32", "U64", "F16", "F32", "F64")
+    codes = ("INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "INTERNAL")
     values = {f"XLA_{name}": f"XLA_FFI_DataType_{name}" for name in names}
     values |= {f"XLA_{code}": f"XLA_FFI_Error_Code_{code}" for code in codes}
     values |= {"XLA_EXTENSION_METADATA": "XLA_FFI_Extension_Metadata", "XLA_MAJOR": "XLA_FFI_API_MAJOR"}

@@ -42,7 +42,11 @@ class TorchPool:
             self._move = lambda tensor: tensor.to(self.device)
 
     def reset(
-        self, env_id: Any = None, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+        self,
+        env_id: Any = None,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
     ) -> Any:
         """EnvPool.reset()."""
         return self._tensors(self.env.reset(arrays(env_id), seed=seed, options=options))
@@ -61,7 +65,7 @@ class TorchPool:
 
     def recv(self, timeout: float | None = None) -> Any:
         """EnvPool.recv()."""
-        return self._tensors(self.env.recv(timeout))
+        return self._tensors(self.env.recv(timeout=timeout))
 
     def close(self) -> None:
         """EnvPool.close()."""

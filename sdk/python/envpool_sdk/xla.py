@@ -141,27 +141,22 @@ class _Calls:
 def _refusal(task_id: str) -> Callable[[Any], Any]:
     """The identity of any tree of arrays, except under vmap and derivatives, where it raises."""
 
-    @jax.custom_jvp
-    def constant(x: Any) -> Any:
-        return x
-
-    @constant.defjvp
-    def _(primals: Any, tangents: Any) -> Any:
+    def no_derivative(primals: Any, tangents: Any) -> Any:
         raise NotImplementedError(
             f"{task_id}: there is no derivative of a step by its action: put the action into jax.lax.stop_gradient()"
         )
 
-    @jax.custom_batching.custom_vmap
-    def single(x: Any) -> Any:
-        return constant(x)
-
-    @single.def_vmap
-    def _(axis_size: int, in_batched: Any, x: Any) -> Any:
+    def no_map(axis_size: int, in_batched: Any, tree: Any) -> Any:
         raise NotImplementedError(
             f"{task_id}: a pool can't be under jax.vmap: it is a batch by itself, of num_envs envs"
         )
 
-    return single
+    constant = jax.custom_jvp(lambda tree: tree)
+    constant.defjvp(no_derivative)
+    single = jax.custom_batching.custom_vmap(lambda tree: constant(tree))
+    single.def_vmap(no_map)
+    refuse: Callable[[Any], Any] = single
+    return refuse
 
 
 class _Actions:
@@ -212,7 +207,7 @@ class _Leaf(NamedTuple):
         if not any(jnp.issubdtype(array.dtype, kind) for kind in allowed):
             raise ValueError(f"{self.where} must hold {self.dtype} (or what casts to it safely), not {array.dtype}")
         if real:
-            return [array.astype(jax.dtypes.canonicalize_dtype(self.dtype))]
+            return [array.astype(_in_jax(self.dtype))]
         if self.is_text:
             return [array, jnp.where(array != 0, jnp.arange(1, self.shape[-1] + 1), 0).max(-1)]
         return [array]  # as they are: whether an integer fits is known only at run time
@@ -246,9 +241,9 @@ class _Columns:
         )
 
     def _dtype(self, field: FieldDict | None, dtype: np.dtype[Any]) -> np.dtype[Any]:
-        if field is None:  # infos, texts, ...: like any array that is given to JAX, at most 32 bits wide unless x64 is enabled
-            return np.dtype(jax.dtypes.canonicalize_dtype(dtype))
-        seen = np.dtype(jax.dtypes.canonicalize_dtype(field_space(field).dtype))
+        if field is None:  # of infos, texts, ...: as of any array that is given to JAX
+            return _in_jax(dtype)
+        seen = _in_jax(field_space(field).dtype)
         if not np.can_cast(_least(field, dtype), seen):
             name = f"the observation {field['name']!r}" if field["name"] else "the observation"
             raise ValueError(
@@ -258,9 +253,18 @@ class _Columns:
         return seen
 
 
+def _in_jax(dtype: Any) -> np.dtype[Any]:
+    """The dtype itself, or the one of 32 bits that JAX has for it without x64."""
+    found: np.dtype[Any] = np.dtype(jax.dtypes.canonicalize_dtype(dtype))
+    return found
+
+
 def _least(field: FieldDict, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The narrowest dtype that holds what the field may be."""
     if field["kind"] == "discrete":
         n, start = np.asarray(field["n"]), np.asarray(0 if field["start"] is None else field["start"])
-        return np.result_type(np.min_scalar_type(start.min()), np.min_scalar_type((start + n - 1).max()))
+        least: np.dtype[Any] = np.result_type(
+            np.min_scalar_type(start.min()), np.min_scalar_type((start + n - 1).max())
+        )
+        return least
     return dtype if field["kind"] == "box" else np.dtype(np.int8)
