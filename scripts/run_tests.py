@@ -252,7 +252,8 @@ def main() -> int:
 
     try:
         bootstrap.make_venv()
-        bootstrap.install_requirements(["test", *(["peers"] if options.strict or options.full else [])])
+        peers = ["peers"] if options.strict or options.full else []
+        bootstrap.install_requirements(["test", *peers, *(["torch"] if options.full else [])])
         bootstrap.install_engine_libraries()
     except SetupError as failure:
         print(f"{failure}\n\n0 passed, 1 failed, 0 skipped")

@@ -3,7 +3,8 @@
 A page is worked through from top to bottom in a directory of its own. A block with a title (```c title="catch.c") is
 written to that file; ``console`` blocks are run by bash, and what they show must come out, where a line "..." stands for
 any lines and "..." within a line for any text; ``python`` blocks are programs. A block after the comment
-``<!-- not run: why -->`` is left alone, and no other block may be: it would be there to read only.
+``<!-- not run: why -->`` is left alone, and no other block may be: it would be there to read only. One after
+``<!-- needs: torch -->`` is run with the long sweeps, by itself: that package is too large for every day.
 
 pip and python are those of a virtual environment made for the tests, which sees what is installed here.
 """
@@ -44,22 +45,26 @@ class Block:
     text: str
     not_run: str
     """Why it is not run; "": it is."""
+    needs: str
+    """A package that only the long sweeps have; "": none."""
 
     def __str__(self) -> str:
         return f"{self.page.relative_to(ROOT)}:{self.line}"
 
 
 def blocks(page: Path) -> Iterator[Block]:
-    not_run = ""
+    not_run = needs = ""
     for token in markdown_it.MarkdownIt().parse(page.read_text()):
         if token.type == "html_block":
             comment = re.search(r"<!-- not run: (.+?) -->", token.content, re.DOTALL)
             not_run = comment[1] if comment else ""
+            package = re.search(r"<!-- needs: (\w+) -->", token.content)
+            needs = package[1] if package else ""
         elif token.type == "fence":
             language, _, attributes = token.info.strip().partition(" ")
             title = re.search(r'title="([^"]+)"', attributes)
-            yield Block(page, token.map[0] + 1, language, title[1] if title else "", token.content, not_run)
-            not_run = ""
+            yield Block(page, token.map[0] + 1, language, title[1] if title else "", token.content, not_run, needs)
+            not_run = needs = ""
 
 
 @pytest.fixture(scope="module")
@@ -125,12 +130,14 @@ def shows(printed: list[str], output: str) -> bool:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_page_does_what_it_shows(page: Path, tmp_path: Path, commands: dict[str, str]) -> None:
-    todo = [block for block in blocks(page) if not block.not_run]
+    todo = [block for block in blocks(page) if not block.not_run and not block.needs]
     for block in todo:
         if shutil.which(NEEDS.get(block.language, "sh")) is None:
             pytest.skip(f"there is no {NEEDS[block.language]}")
         if re.search(r"(Pong|Breakout)-v5", block.text):
             pytest.importorskip("envpool_atari")
+        if "import jax" in block.text:
+            pytest.importorskip("jax")
     if page.parts[-3] == "envs":
         pytest.importorskip(f"envpool_{page.parts[-2]}")
     for block in todo:
@@ -148,6 +155,16 @@ def test_page_does_what_it_shows(page: Path, tmp_path: Path, commands: dict[str,
             run(block, ["python", "-W", "error", "-c", block.text], tmp_path, commands)
         else:
             pytest.fail(f"{block}: a block of {block.language or 'no language'} that nothing runs")
+
+
+@pytest.mark.full
+def test_blocks_that_need_large_packages(tmp_path: Path, commands: dict[str, str]) -> None:
+    todo = [block for page in PAGES for block in blocks(page) if block.needs]
+    assert todo
+    pytest.importorskip("envpool_atari")
+    for block in todo:
+        pytest.importorskip(block.needs)
+        run(block, ["python", "-W", "error", "-c", block.text], tmp_path, commands)
 
 
 def test_examples_are_quoted_whole() -> None:

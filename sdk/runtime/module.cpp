@@ -19,8 +19,10 @@
 
 #include "bare_loop.hpp"
 #include "cpus.hpp"
+#include "floats.hpp"
 #include "module_numpy.hpp"
 #include "pool.hpp"
+#include "xla.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -651,6 +653,7 @@ class PyPool {
                   std::string(task_.id) + ": " + std::to_string(complete.size()) +
                       " sets of options for num_envs=" + std::to_string(num_envs));
     }
+    const OrdinaryFloats ordinary;
     const NoGil no_gil;
     pool_ = Pool::make(plugin.get(), task_, std::move(complete), settings, check_signals);
   }
@@ -675,6 +678,7 @@ class PyPool {
   }
 
   void send(const nb::sequence& actions, const Ids& ids) {
+    const OrdinaryFloats ordinary;
     const nb::tuple arrays(actions);
     const std::size_t rows = ids ? ids->size() : pool_->num_envs();
     std::vector<nb::object> keepers;  // of what is sent
@@ -689,6 +693,7 @@ class PyPool {
   }
 
   void reset(const Ids& ids, const Seeds& seeds, const nb::object& options) {
+    const OrdinaryFloats ordinary;
     std::optional<std::span<const std::uint64_t>> seed_span;
     if (seeds) seed_span = std::span(seeds->data(), seeds->size());
     pool_->reset(span_of(ids), seed_span, named_options(task_, options));
@@ -699,6 +704,7 @@ class PyPool {
     if (timeout >= 0) limit = nanoseconds_of(timeout);
     std::unique_ptr<Batch> batch;
     {
+      const OrdinaryFloats ordinary;
       const NoGil no_gil;
       batch = pool_->recv(limit, check_signals);
     }
@@ -767,6 +773,8 @@ class PyPool {
     return list;
   }
 
+  std::uint64_t lend() const { return lend_to_xla(pool_); }
+
   const Pool& pool() const { return *pool_; }
 
  private:
@@ -817,7 +825,7 @@ class PyPool {
 
   const ep_task& task_;
   const bool in_place_;
-  PoolPtr pool_;
+  std::shared_ptr<Pool> pool_;  // shared with calls of XLA's
   nb::object kept_;  // in place: a tuple of arrays over the columns of the pool's one batch
 };
 
@@ -946,5 +954,15 @@ NB_MODULE(_native, m) {
       .def("render", &PyPool::render, "env_id"_a, "width"_a = 0, "height"_a = 0, "camera"_a = 0)
       .def("save_state", &PyPool::save_state, "env_id"_a)
       .def("load_state", &PyPool::load_state, "env_id"_a, "state"_a)
+      .def("lend_to_xla", &PyPool::lend)
       .def("close", &PyPool::close, "timeout"_a = 2.0);
+
+  const auto handler = [](auto* function) {
+    return nb::capsule(reinterpret_cast<void*>(function));
+  };
+  nb::dict handlers;
+  handlers["envpool_sdk.send"] = handler(&xla_send);
+  handlers["envpool_sdk.recv"] = handler(&xla_recv);
+  handlers["envpool_sdk.step"] = handler(&xla_step);
+  m.attr("xla_handlers") = handlers;
 }

@@ -201,6 +201,8 @@ class Pool:
         """The env's and the pool's state of it (frame stack, episode, generator), by envpool.state/1."""
     def load_state(self, env_id: int, state: bytes) -> None:
         """Takes such bytes into any env of a pool made alike; the next observe() and step() go on from there."""
+    def lend_to_xla(self) -> int:
+        """The number by which programs with xla_handlers name this pool: 64 bits, the same at each call."""
     def close(self, timeout: float = 2.0) -> bool:
         """Stops at once, dropping what is in flight; joins the workers. False if one still hangs in its env after
         timeout seconds (it is left behind). Twice is safe."""
@@ -227,6 +229,9 @@ def resize(
 
 def gray(image: npt.NDArray[np.uint8], isa: str = "best") -> npt.NDArray[np.uint8]:
     """uint8[h, w, 3] RGB to uint8[h, w], likewise."""
+
+xla_handlers: dict[str, Any]
+"""PyCapsules of XLA FFI handlers, by the name of their custom call; sdk/runtime/xla.hpp says what they take and give."""
 
 def available_cpus() -> int:
     """CPUs that this process may use: affinity and cgroup limits honoured, at least 1."""

@@ -180,27 +180,28 @@ class DMEnvPool(EnvPool, dm_env.Environment):  # type: ignore[misc]
                 raise ValueError(f"{made.id}: zero_discount_on_life_loss=True must be False: the info has no lives")
             self._lives = np.zeros(len(self._ids), np.int64)
 
-    def _pack(self, columns: Columns, final: Columns | None, faults: Faults) -> TimeStep:
+    def _pack(self, columns: Columns, final: Columns | None, faults: Faults, rows: Rows | None = None) -> TimeStep:
+        rows = rows or self._rows
         terminated, elapsed = columns[self._at_terminated], columns[self._at_elapsed]
         over = terminated | columns[self._at_truncated]
         if over.ndim > 1:
             over = columns[self._columns["episode_over"]]
-        step_type = np.where(over, _LAST, np.where(elapsed == 0, _FIRST, _MID))
+        step_type = _MID + over.astype(np.int32) - (~over & (elapsed == 0)).astype(np.int32)  # one more, or one less
         env_id = columns[self._at_env_id]
-        infos = self._rows.infos(columns) if self._rows.has_infos else {}
+        infos = rows.infos(columns) if rows.has_infos else {}
         ids = {"env_id": env_id, "players": {"env_id": columns[self._at_player_env_id]}}
         own = {
             "elapsed_step": elapsed,
             "reward": columns[self._at_raw_reward],
             "terminated": columns[self._at_terminated_int32],
         }
-        discount = np.where(terminated, _ZERO, _ONE)
+        discount = (~terminated).astype(np.float32)
         if self._lives is not None:
             lives = infos["lives"]
             discount[(elapsed > 0) & (lives < self._lives[env_id])] = 0
             self._lives[env_id] = lives
         return TimeStep(
-            step_type, columns[self._at_reward], discount, self._state.of(ids, self._observations(columns), infos, own)
+            step_type, columns[self._at_reward], discount, self._state.of(ids, rows.observations(columns), infos, own)
         )
 
     def _first(self, result: TimeStep, return_info: bool) -> TimeStep:
@@ -228,8 +229,7 @@ class DMEnvPool(EnvPool, dm_env.Environment):  # type: ignore[misc]
         return (agents,) if agents > 1 else ()
 
 
-_FIRST, _MID, _LAST = (np.int32(one) for one in StepType)
-_ZERO, _ONE = np.float32(0), np.float32(1)
+_MID = np.int32(StepType.MID)
 
 
 # ---- one env ----------------------------------------------------------------

@@ -6,7 +6,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import gymnasium
 import numpy as np
@@ -19,6 +19,12 @@ from envpool_sdk.making import Setup
 from envpool_sdk.rows import Rows, batch_encoder, cast
 from envpool_sdk.specs import Spec
 from envpool_sdk.workers import Workers
+
+if TYPE_CHECKING:
+    import torch
+
+    from envpool_sdk.torch import TorchPool
+    from envpool_sdk.xla import XlaFunctions
 
 Array = npt.NDArray[Any]
 Columns = tuple[Array, ...]
@@ -140,7 +146,6 @@ class EnvPool(ABC):
         self._named_actions = len(native["action"]) > 1 or native["action"][0]["name"] != ""
         self._encode = batch_encoder(native, made.id)
         self._rows = Rows(self._pool)
-        self._observations = self._rows.observations
         self._columns = columns = making.pool_columns(self._pool)
         self._at_env_id = columns["env_id"]
         self._at_elapsed = columns["elapsed_step"]
@@ -156,8 +161,13 @@ class EnvPool(ABC):
     # ---- what a subclass says ----
 
     @abstractmethod
-    def _pack(self, columns: Columns, final: Columns | None, faults: Faults) -> Any:
-        """A batch as step() and recv() give it. Arguments as Pool.recv() returns them."""
+    def _pack(self, columns: Columns, final: Columns | None, faults: Faults, rows: Rows | None = None) -> Any:
+        """A batch as step() and recv() give it, by operators alone: columns may be JAX's arrays.
+
+        Args:
+            columns, final, faults: as Pool.recv() returns them.
+            rows: what reads the columns; None: the pool's own, for NumPy's arrays.
+        """
 
     @abstractmethod
     def _first(self, result: Any, return_info: bool) -> Any:
@@ -358,6 +368,54 @@ class EnvPool(ABC):
             self._unstarted[ids] = False
             self._all_started = not self._unstarted.any()
 
+    # ---- other libraries' arrays ----
+
+    def xla(self) -> XlaFunctions:
+        """This pool for compiled JAX programs: (handle, recv, send, step), to be used under jit, scan, fori_loop.
+
+        recv(handle) -> (handle, batch), send(handle, action, env_id=None) -> handle and step(handle, action, env_id=None)
+        -> (handle, batch) do what the methods of these names do; a batch is what recv() returns, with batch_size rows (a
+        step of some envs of a synchronous pool: a row for each), without "fault" in its info. Texts, observed or sent, are
+        uint8[n, most bytes], UTF-8 with zeros behind. Every call takes the handle that the last one gave: that is what
+        keeps them in order. Reset the envs before.
+
+        While a program is traced, wrong arguments raise ValueError; what fails as it runs is JAX's JaxRuntimeError with
+        the text of the pool's error, and the pool goes on.
+
+        Raises:
+            ImportError: there is no JAX: pip install 'envpool-sdk[jax]'.
+            ValueError: the pool can't be in a program: same-step autoreset, copy=False, zero_discount_on_life_loss=True.
+            ClosedError: the pool is closed.
+        """
+        for name, value in {"copy": False, "zero_discount_on_life_loss": True}.items():
+            if self.config[name] == value:
+                raise ValueError(f"{self._setup.id}: xla() needs a pool made with {name}={not value}")
+        if self.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP:
+            raise ValueError(f"{self._setup.id}: xla() needs a pool with another autoreset_mode than 'SameStep'")
+        try:
+            from envpool_sdk import xla
+        except ImportError as error:
+            raise ImportError(
+                f"{self._setup.id}: xla() needs JAX, 0.6 or newer: pip install 'envpool-sdk[jax]'"
+            ) from error
+        rows = Rows(self._pool, plain=True)
+        return xla.functions(self._pool, self._setup.id, lambda columns: self._pack(columns, None, (), rows))
+
+    def torch(self, device: str | torch.device = "cpu") -> TorchPool:
+        """This pool with PyTorch's tensors for arrays; see `envpool_sdk.torch.TorchPool`. Both may be used in turn.
+
+        Args:
+            device: where observations, rewards and the like shall be: "cpu", without a copy, or "cuda", ...
+
+        Raises:
+            ImportError: there is no PyTorch.
+        """
+        try:
+            from envpool_sdk.torch import TorchPool
+        except ImportError as error:
+            raise ImportError(f"{self._setup.id}: torch() needs PyTorch: pip install torch") from error
+        return TorchPool(self, device)
+
     # ---- the rest ----
 
     @property
@@ -466,7 +524,8 @@ class GymnasiumEnvPool(EnvPool, gymnasium.vector.VectorEnv[Any, Any, Any], gymna
     and the plugin's info fields, which replace those of the same name; its global ones stand below "global".
     """
 
-    def _pack(self, columns: Columns, final: Columns | None, faults: Faults) -> Any:
+    def _pack(self, columns: Columns, final: Columns | None, faults: Faults, rows: Rows | None = None) -> Any:
+        rows = rows or self._rows
         env_id = columns[self._at_env_id]
         info = {
             "env_id": env_id,
@@ -478,15 +537,15 @@ class GymnasiumEnvPool(EnvPool, gymnasium.vector.VectorEnv[Any, Any, Any], gymna
         }
         for name, at in self._agent_columns:
             info[name] = columns[at]
-        if self._rows.has_infos:
-            info.update(self._rows.infos(columns))
+        if rows.has_infos:
+            info.update(rows.infos(columns))
         if final is not None:
             self._add_final(info, final)
         if faults:
             messages = dict(faults)
             info["fault"] = np.array([messages.get(i) for i in env_id.tolist()], dtype=object)
         return (
-            self._observations(columns),
+            rows.observations(columns),
             columns[self._at_reward],
             columns[self._at_terminated],
             columns[self._at_truncated],

@@ -25,13 +25,21 @@ Actions = Sequence[Array]
 
 
 class Rows:
-    """Reads the columns of one pool. Observations and infos are new objects at each call, arrays are not copied."""
+    """Reads the columns of one pool. Observations and infos are new objects at each call, arrays are not copied.
 
-    def __init__(self, pool: Pool) -> None:
+    Args:
+        pool: whose columns.
+        plain: gives every column as it is, texts as UTF-8 with zeros behind: for columns that need not be NumPy's.
+    """
+
+    def __init__(self, pool: Pool, plain: bool = False) -> None:
         spec = pool.spec
         index = {column: i for i, column in enumerate(pool.columns)}
         observed = [(f["name"], _Column(f, index, "obs")) for f in spec["obs"]]
         informed = list(_info_columns(spec, index))
+        if plain:
+            for _, column in observed + informed:
+                column.is_text, column.cast = False, None
         info = nest(informed, tuples=False)
 
         self.observations: Callable[[Columns], Any] = _batch_reader(nest(observed, tuples=True))
@@ -230,7 +238,7 @@ def _encoder(spec: SpecDict, task_id: str, batched: bool) -> Callable[[Any], Act
         leaves.append((name, encode))
     if slot == 1 and leaves[0][0] == "" and batched:
         return _single_array_encoder(np.dtype(spec["action"][0]["dtype"]), f"{task_id}: action")
-    encode_tree = _tree_encoder(nest(leaves, tuples=True), f"{task_id}: action")
+    encode_tree = tree_encoder(nest(leaves, tuples=True), f"{task_id}: action")
 
     def encode_all(action: Any) -> Actions:
         out: list[Any] = [None] * slot
@@ -255,9 +263,10 @@ def _single_array_encoder(dtype: np.dtype[Any], where: str) -> Callable[[Any], A
     return encode
 
 
-def _tree_encoder(tree: Tree, where: str) -> _Encode:
+def tree_encoder(tree: Tree, where: str) -> _Encode:
+    """Lets each leaf of the tree, itself an encoder, put its part of a value of that structure into its slots."""
     if isinstance(tree, dict):
-        items = [(key, _tree_encoder(part, f"{where}[{key!r}]")) for key, part in tree.items()]
+        items = [(key, tree_encoder(part, f"{where}[{key!r}]")) for key, part in tree.items()]
         keys = tree.keys()
 
         def encode_dict(value: Any, out: list[Any]) -> None:
@@ -269,7 +278,7 @@ def _tree_encoder(tree: Tree, where: str) -> _Encode:
 
         return encode_dict
     if isinstance(tree, tuple):
-        parts = [_tree_encoder(part, f"{where}[{i}]") for i, part in enumerate(tree)]
+        parts = [tree_encoder(part, f"{where}[{i}]") for i, part in enumerate(tree)]
 
         def encode_tuple(value: Any, out: list[Any]) -> None:
             if not isinstance(value, (tuple, list)) or len(value) != len(parts):
