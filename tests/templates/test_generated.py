@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
 import time
 import venv
 from collections.abc import Callable
@@ -13,6 +14,8 @@ from pathlib import Path
 
 import pytest
 from generated_package import LANGUAGES, ROOT, Project
+
+from envpool_sdk import new
 
 Generate = Callable[..., Project]
 
@@ -43,7 +46,6 @@ ORDINARY = {("cpp", 0), ("c", 4), ("rust", 8)}  # one of each language; the othe
 )
 def test_package(generate: Generate, language: str, choices: tuple[str, ...]) -> None:
     project = generate(language, project_name="Try It", **dict(zip(QUESTIONS, choices, strict=True)))
-    check_sources(project)
     project.install("-v")
     output = project.must(["python", "-m", "pytest", "-q", "-W", "error"])
     passed = re.search(r"\b(\d+) passed", output)
@@ -53,14 +55,25 @@ def test_package(generate: Generate, language: str, choices: tuple[str, ...]) ->
     assert {line.split()[-1] for line in symbols.splitlines()} <= {"envpool_plugin_v1"}
 
 
-def check_sources(project: Project) -> None:
-    """The formatters and linters have nothing to say, with this project's settings."""
-    for command in (["ruff", "check"], ["ruff", "format", "--diff"]):
-        project.must([*command, "--config", ROOT / "pyproject.toml", "."])
-    sources = [*project.path.glob("src/*.[ch]*"), project.path / "tests/play.c"]
-    project.must(["clang-format", f"--style=file:{ROOT / '.clang-format'}", "--dry-run", "-Werror", *sources])
-    if shutil.which("rustfmt") and (project.path / "src/lib.rs").exists():
-        project.must(["rustfmt", "--check", "--edition", "2021", "src/lib.rs"])
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_sources_are_well_formatted(language: str, tmp_path: Path) -> None:
+    """The formatters and linters have nothing to say, with this project's settings, whatever was chosen."""
+    pytest.importorskip("cookiecutter")
+    made = []
+    for row, choices in enumerate(CHOICES):
+        answers = {"project_name": "Try It", **dict(zip(QUESTIONS, choices, strict=True))}
+        made.append(new.create(language, answers, directory=tmp_path / str(row)))
+    sources = [path for project in made for path in (*project.glob("src/*.[ch]*"), project / "tests/play.c")]
+    commands = [
+        ["ruff", "check", "--config", ROOT / "pyproject.toml", tmp_path],
+        ["ruff", "format", "--diff", "--config", ROOT / "pyproject.toml", tmp_path],
+        ["clang-format", f"--style=file:{ROOT / '.clang-format'}", "--dry-run", "-Werror", *sources],
+    ]
+    if language == "rust" and shutil.which("rustfmt"):
+        commands.append(["rustfmt", "--check", "--edition", "2021", *(project / "src/lib.rs" for project in made)])
+    for command in commands:
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.full

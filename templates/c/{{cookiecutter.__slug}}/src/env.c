@@ -127,7 +127,7 @@ static const ep_field FIELDS[] = {
 {% elif cookiecutter.action == "multi-discrete" %}
         .kind = EP_DISCRETE,
         .dtype = EP_INT64,
-        .doc = "left to right, up to down",
+        .doc = "to the right, down",
         .shape = WAYS,
         .rank = 1,
         .n = THREE,

@@ -63,7 +63,7 @@ struct Env {
 {% if cookiecutter.action == "continuous" %}
         .move = s.action<float[2]>("").within(-1, 1).doc("right, down"){{ each }},
 {% elif cookiecutter.action == "multi-discrete" %}
-        .move = s.action<std::int64_t[2]>("").discrete(3).doc("left to right, up to down"){{ each }},
+        .move = s.action<std::int64_t[2]>("").discrete(3).doc("to the right, down"){{ each }},
 {% else %}
 {% if many %}
         .move = s.action<std::int64_t>("")

@@ -53,7 +53,9 @@ impl Env for Chase {
         s.max_agents = PLAYERS as u32;
         s.max_episode_steps = 500;
         s.fps = 30.0;
-{% if cookiecutter.observation != "vector" %}
+{% if cookiecutter.observation == "vector" %}
+        let of_each = "x, y of self, coin, hunter";
+{% else %}
         let image = [SIGHT as i64, SIGHT as i64, 3];
 {% endif %}
 {% if cookiecutter.action == "discrete" %}
@@ -61,7 +63,7 @@ impl Env for Chase {
 {% endif %}
         Fields {
 {% if cookiecutter.observation == "vector" %}
-            places: s.obs("", &[6]).within(0.0, 1.0).doc("x, y of self, coin, hunter"){{ each }}.add(),
+            places: s.obs("", &[6]).within(0.0, 1.0).doc(of_each){{ each }}.add(),
 {% elif cookiecutter.observation == "image" %}
             sight: s.obs("", &image).image(EP_HWC){{ each }}.add(),
 {% else %}
