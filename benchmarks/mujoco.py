@@ -73,17 +73,22 @@ def physics(task: str) -> tuple[Any, int, Any]:
     return env.unwrapped.model, int(env.unwrapped.frame_skip), env.action_space
 
 
+def healthy_heights(task: str) -> tuple[float, float]:
+    """Of the third position: what ends an episode when it leaves them."""
+    lowest, highest = getattr(make_env(task).unwrapped, "_healthy_z_range", (float("-inf"), float("inf")))
+    return lowest, highest
+
+
 def bare(case: Case) -> Stepper:
     """native/mujoco_bare.cpp, compiled here: its headers have to be those of the library."""
     import mujoco
 
     own = make_env(case.task).unwrapped
-    lowest, highest = getattr(own, "_healthy_z_range", (float("-inf"), float("inf")))
     (library,) = Path(mujoco.__file__).parent.glob("libmujoco.so.*")
     headers = Path(mujoco.HEADERS_DIR).parent
     source = Path(__file__).parent / "native" / "mujoco_bare.cpp"
     compiler = shlex.split(os.environ.get("CXX", "c++"))
-    numbers = (own.frame_skip, lowest, highest, own._reset_noise_scale)
+    numbers = (own.frame_skip, *healthy_heights(case.task), own._reset_noise_scale)
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / source.stem
         words = [*compiler, "-O2", "-std=c++20", "-I", headers, source, "-o", program, "-ldl"]
@@ -120,14 +125,23 @@ def mujoco_rollout(case: Case) -> Stepper:
 
 
 def mujoco_batch(case: Case) -> Stepper:
+    """Physics and resets, without noise; neither observations nor rewards. A reset takes an env the whole of a step."""
+    import numpy as np
     from mujoco.batch import Batch
 
     model, frame_skip, space = physics(case.task)
+    lowest, highest = healthy_heights(case.task)
     batch = Batch(model, case.num_envs, case.threads)
+    height = batch.bind("qpos")[:, 2]
 
     def step(action: Any) -> None:
+        over = (height < lowest) | (height > highest)
         batch.ctrl[:] = action
-        batch.step(nstep=frame_skip)
+        if over.any():
+            batch.step(np.flatnonzero(~over), nstep=frame_skip)
+            batch.reset(np.flatnonzero(over))
+        else:
+            batch.step(nstep=frame_skip)
 
     return Loop(one_by_one(step), random_actions(space, case.num_envs, ""), case.num_envs)
 

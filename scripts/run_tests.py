@@ -56,11 +56,14 @@ def one(*commands: Sequence[str | Path]) -> Outcome:
     return Outcome(failed=1) if bad else Outcome(passed=1)
 
 
-def read_junit(path: Path) -> Outcome:
-    """Counts the cases in a JUnit file, pytest's or ctest's. An expected failure (xfail) counts as passed."""
+def run_framework(report: Path, command: Sequence[str | Path], env: dict[str, str] | None = None) -> Outcome:
+    """Runs pytest or ctest, which shall write a JUnit file, and counts the cases in it. An expected failure (xfail) counts as
+    passed."""
+    report.unlink(missing_ok=True)
+    code = call(command, env)
     outcome = Outcome()
     reasons: dict[str, int] = {}
-    for case in ElementTree.parse(path).iter("testcase"):
+    for case in ElementTree.parse(report).iter("testcase") if report.exists() else ():
         skipped = case.find("skipped")
         if case.find("failure") is not None or case.find("error") is not None:
             outcome.failed += 1
@@ -70,6 +73,8 @@ def read_junit(path: Path) -> Outcome:
         else:
             outcome.passed += 1
     outcome.left_out = [f"{count} test{'s' if count > 1 else ''}: {reason}" for reason, count in reasons.items()]
+    if code and not outcome.failed:  # it ended badly, or found no test
+        outcome.failed = 1
     return outcome
 
 
@@ -138,12 +143,7 @@ def native(preset: str, options: Options, wrapper: Sequence[str] = ()) -> Outcom
     if not build(preset, options):
         return Outcome(failed=1)
     report = ROOT / "build" / preset / "ctest.xml"
-    report.unlink(missing_ok=True)
-    code = call([*wrapper, "ctest", "--preset", preset, "--no-tests=error", "--output-junit", report])
-    outcome = read_junit(report) if report.exists() else Outcome()
-    if code and not outcome.failed:
-        outcome.failed = 1
-    return outcome
+    return run_framework(report, [*wrapper, "ctest", "--preset", preset, "--no-tests=error", "--output-junit", report])
 
 
 def release(options: Options) -> Outcome:
@@ -153,32 +153,100 @@ def release(options: Options) -> Outcome:
 def clang(options: Options) -> Outcome:
     if not (shutil.which("clang") and shutil.which("clang++")):
         return Outcome(left_out=["there is no clang (Debian: apt-get install clang)"])
-    return native("clang", options)
+    outcome = native("clang", options)
+    for package in bootstrap.engine_packages():
+        if build_engine(package, options):
+            outcome.passed += 1
+        else:
+            outcome.failed += 1
+    return outcome
 
 
-def asan(options: Options) -> Outcome:
-    if run_sanitized("address,undefined", []):
-        return native("asan", options)
-    return Outcome(
-        left_out=["the compiler can't link with -fsanitize=address,undefined, or such a program does not start"]
+def build_engine(package: Path, options: Options) -> bool:
+    """Builds an engine package's plugin by itself, by clang."""
+    folder = ROOT / "build" / "clang" / "envs" / package.name
+    werror = f"-DCMAKE_COMPILE_WARNING_AS_ERROR={'ON' if options.strict else 'OFF'}"
+    env = {"CC": "clang", "CXX": "clang++"}
+    return not (
+        call(["cmake", "-G", "Ninja", "-S", package, "-B", folder, werror], env) or call(["cmake", "--build", folder])
     )
 
 
+SANITIZERS = {"asan": "address,undefined", "tsan": "thread"}
+SANITIZED_ENGINES = ("mujoco",)
+"""The engine packages whose Python tests are run with sanitizers."""
+
+
+def asan(options: Options) -> Outcome:
+    return sanitized("asan", lambda wrapper: native("asan", options, wrapper))
+
+
 def tsan(options: Options) -> Outcome:
+    return sanitized("tsan", lambda wrapper: native("tsan", options, wrapper))
+
+
+def pytest_asan(options: Options) -> Outcome:
+    return sanitized("asan", lambda wrapper: engines("asan", options, wrapper))
+
+
+def pytest_tsan(options: Options) -> Outcome:
+    return sanitized("tsan", lambda wrapper: engines("tsan", options, wrapper))
+
+
+def sanitized(preset: str, run: Callable[[Sequence[str]], Outcome]) -> Outcome:
+    """Runs it with the wrapper that programs with these sanitizers need, if they can be built and run here."""
     # Older ThreadSanitizers refuse an address space that is more random than they know: then do without randomness.
     for wrapper in ([], ["setarch", "-R"]):
-        if run_sanitized("thread", wrapper):
-            return native("tsan", options, wrapper)
-    return Outcome(left_out=["the compiler can't link with -fsanitize=thread, or such a program does not start"])
+        if run_sanitized(SANITIZERS[preset], wrapper):
+            return run(wrapper)
+    return Outcome(
+        left_out=[f"the compiler can't link with -fsanitize={SANITIZERS[preset]}, or such a program does not start"]
+    )
+
+
+def engines(preset: str, options: Options, wrapper: Sequence[str]) -> Outcome:
+    """The Python tests of engine packages, over an SDK and plugins built with sanitizers and laid over .venv."""
+    site = ROOT / "build" / preset / "site"
+    flags = f"-fsanitize={SANITIZERS[preset]} -fno-sanitize-recover=all -fno-omit-frame-pointer -g"
+    pip = [PYTHON, "-m", "pip", "install", "--quiet", "--upgrade", "--no-deps", "--no-build-isolation"]
+    for source in (ROOT, *(ROOT / "envs" / name for name in SANITIZED_ENGINES)):
+        folder = ROOT / "build" / preset / "packages" / source.name
+        settings = ["-C", "cmake.build-type=RelWithDebInfo", "-C", f"build-dir={folder}"]
+        if call([*pip, *settings, "--target", site, source], {"CFLAGS": flags, "CXXFLAGS": flags}):
+            return Outcome(failed=1)
+    # Python is not built with the sanitizers, so their runtime has to come first; ASan's wants to see the C++ library.
+    libraries = [runtime_library(name) for name in (f"lib{preset}.so", "libstdc++.so")]
+    variables = {
+        "LD_PRELOAD": ":".join(libraries),
+        "PYTHONPATH": site,
+        "ASAN_OPTIONS": "detect_leaks=0",  # an interpreter leaves much behind at its end
+        "UBSAN_OPTIONS": "print_stacktrace=1",
+    }
+    report = ROOT / "build" / preset / "pytest.xml"
+    # By env: setarch itself does not bear the runtime.
+    with_variables = ["env", *(f"{name}={value}" for name, value in variables.items())]
+    tests = [f"envs/{name}/tests" for name in SANITIZED_ENGINES]
+    python = [*wrapper, *with_variables, PYTHON]
+    return run_framework(report, [*python, "-m", "pytest", f"--junitxml={report}", *tests, *options.pytest])
+
+
+def runtime_library(name: str) -> str:
+    """The path of a library of the compiler's."""
+    command = [*shlex.split(compiler()), f"-print-file-name={name}"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def compiler() -> str:
+    """The C++ compiler that CMake will take."""
+    return os.environ.get("CXX") or next(filter(shutil.which, ("c++", "g++", "clang++")), "c++")
 
 
 def run_sanitized(sanitizers: str, wrapper: Sequence[str]) -> bool:
-    """Whether programs with these sanitizers can be built and run here (with the compiler that CMake will take)."""
+    """Whether programs with these sanitizers can be built and run here."""
     folder = ROOT / "build" / "probe"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "main.cpp").write_text("#include <thread>\nint main() { std::thread([] {}).join(); }\n")
-    compiler = os.environ.get("CXX") or next(filter(shutil.which, ("c++", "g++", "clang++")), "c++")
-    command = [*shlex.split(compiler), f"-fsanitize={sanitizers}", "-pthread", "main.cpp", "-o", "main"]
+    command = [*shlex.split(compiler()), f"-fsanitize={sanitizers}", "-pthread", "main.cpp", "-o", "main"]
     try:
         subprocess.run(command, cwd=folder, check=True, capture_output=True)
         subprocess.run([*wrapper, folder / "main"], check=True, capture_output=True, timeout=60)
@@ -192,18 +260,13 @@ def pytest(options: Options) -> Outcome:
     if not build("release", options):
         return Outcome(failed=1)
     report = ROOT / "build" / "pytest.xml"
-    report.unlink(missing_ok=True)
     which = ["-m", ""] if options.full else []
     env = {
         "ENVPOOL_REFERENCE_DIR": str(ROOT / "build" / "release" / "reference"),
         "PYTHONPATH": str(bootstrap.ENGINE_LIBRARIES),
         "SDL_VIDEODRIVER": "dummy",  # no test may open a window, whatever the machine has
     }
-    code = call([PYTHON, "-m", "pytest", f"--junitxml={report}", *which, *options.pytest], env)
-    outcome = read_junit(report) if report.exists() else Outcome()
-    if code and not outcome.failed:  # 5: no test was found
-        outcome.failed = 1
-    return outcome
+    return run_framework(report, [PYTHON, "-m", "pytest", f"--junitxml={report}", *which, *options.pytest], env)
 
 
 STEPS: dict[str, tuple[str, Callable[[Options], Outcome]]] = {
@@ -216,8 +279,12 @@ STEPS: dict[str, tuple[str, Callable[[Options], Outcome]]] = {
     "pytest": ("Python tests", pytest),
     "asan": ("native tests, AddressSanitizer and UndefinedBehaviorSanitizer", asan),
     "tsan": ("native tests, ThreadSanitizer", tsan),
-    "clang": ("native tests, built by clang", clang),
+    "clang": ("native tests, built by clang; so the engines' plugins", clang),
+    "pytest-asan": ("Python tests of engines, AddressSanitizer and UndefinedBehaviorSanitizer", pytest_asan),
+    "pytest-tsan": ("Python tests of engines, ThreadSanitizer", pytest_tsan),
 }
+LONG = ("pytest-asan", "pytest-tsan")
+"""The steps that run only if they are named, or with --all."""
 
 
 def run_step(name: str, options: Options) -> Outcome:
@@ -234,7 +301,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/test", description=__doc__)
     parser.add_argument("steps", nargs="*", metavar="step", help="names of steps (default: all)")
     parser.add_argument("--list", action="store_true", help="list the steps and stop")
-    parser.add_argument("--all", action="store_true", help="the long sweeps too (pytest marker 'full')")
+    parser.add_argument(
+        "--all", action="store_true", help="the long sweeps too (pytest marker 'full', steps " + ", ".join(LONG) + ")"
+    )
     parser.add_argument("--strict", action="store_true", help="warnings are errors, and nothing may be left out")
     parser.add_argument("--fix", action="store_true", help="let ruff and clang-format change the files")
     parser.add_argument(
@@ -247,7 +316,8 @@ def main() -> int:
     unknown = [name for name in arguments.steps if name not in STEPS]
     if unknown:
         parser.error(f"no step is called {', '.join(unknown)}; there are: {', '.join(STEPS)}")
-    chosen = [name for name in STEPS if not arguments.steps or name in arguments.steps]
+    usual = [name for name in STEPS if arguments.all or name not in LONG]
+    chosen = [name for name in STEPS if name in (arguments.steps or usual)]
     options = Options(arguments.strict, arguments.all, arguments.fix, tuple(shlex.split(arguments.pytest)))
 
     try:
