@@ -1,7 +1,6 @@
 // floats.hpp - how floating point works while envs run, whoever's thread they run on.
 #pragma once
 
-
 #if defined(__SSE__)
 #include <xmmintrin.h>
 #else
