@@ -18,6 +18,7 @@ from .contender import (
     add_case_arguments,
     one_by_one,
     pool_loop,
+    program_loop,
     random_actions,
     stepping_cases,
     vector_loop,
@@ -56,6 +57,13 @@ def ours_in_place(case: Case) -> Stepper:
     return pool_loop(envpool_sdk.make(TASK, copy=False, **case.sizes), case)
 
 
+def ours_xla(case: Case) -> Stepper:
+    import envpool_sdk
+
+    load_ours(case)
+    return program_loop(envpool_sdk.make(TASK, **case.sizes), case)
+
+
 def ours_make_vec(case: Case) -> Stepper:
     import gymnasium
 
@@ -70,6 +78,12 @@ def envpool(case: Case) -> Stepper:
     import envpool
 
     return pool_loop(envpool.make(TASK, env_type="gymnasium", **case.sizes), case)
+
+
+def envpool_xla(case: Case) -> Stepper:
+    import envpool
+
+    return program_loop(envpool.make(TASK, env_type="gymnasium", **case.sizes), case)
 
 
 def pufferlib(case: Case) -> Stepper:
@@ -130,7 +144,9 @@ CONTENDERS = {
     "ours": Contender("envpool-sdk", "own", "envpool-sdk", ours, BOTH),
     "ours_in_place": Contender("envpool-sdk, copy=False", "own", "envpool-sdk", ours_in_place),
     "ours_make_vec": Contender("envpool-sdk, make_vec", "own", "envpool-sdk", ours_make_vec),
+    "ours_xla": Contender("envpool-sdk, xla", "own", "envpool-sdk", ours_xla),
     "envpool": Contender("EnvPool", "peer", "envpool", envpool, BOTH),
+    "envpool_xla": Contender("EnvPool, xla", "peer", "envpool", envpool_xla),
     "pufferlib": Contender("PufferLib, native", "peer", "pufferlib", pufferlib, threaded=False),
     "gymnasium_entry_point": Contender(
         "Gymnasium vector entry point", "peer", "gymnasium", gymnasium_entry_point, threaded=False

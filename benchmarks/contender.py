@@ -210,6 +210,29 @@ def pool_loop(env: Any, case: Case) -> Loop:
     return Loop(run, actions, case.batch_size, env.close)
 
 
+PROGRAM_CALLS = 64
+"""Steps of a compiled program."""
+
+
+def program_loop(env: Any, case: Case) -> Loop:
+    """Steps a pool that has EnvPool's xla() in a program of JAX's: a scan over actions, which gives all batches."""
+    import jax
+    import numpy as np
+
+    actions = random_actions(env.action_space, case.num_envs, "int32")
+    blocks = [np.stack(actions[i : i + PROGRAM_CALLS]) for i in range(0, len(actions), PROGRAM_CALLS)]
+    env.reset()
+    handle, _, _, step = env.xla()
+    rollout = jax.jit(lambda handle, block: jax.lax.scan(step, handle, block))
+    jax.block_until_ready(rollout(handle, blocks[0]))  # compiles
+
+    def run(chunk: Sequence[Any]) -> None:
+        for block in chunk:
+            jax.block_until_ready(rollout(handle, block))
+
+    return Loop(run, blocks, PROGRAM_CALLS * case.num_envs, env.close)
+
+
 def vector_loop(env: Any) -> Loop:
     """Steps a vector env of Gymnasium's kind, all envs by each call."""
     env.reset(seed=1)

@@ -21,13 +21,14 @@ namespace {
 
 // ---- which pool ---------------------------------------------------------------------------------
 
+// By number. Weak, so that a table that nobody cleans up keeps no pool.
 class Pools {
  public:
   std::uint64_t add(const std::shared_ptr<Pool>& pool) {
     const std::lock_guard lock(mutex_);
     std::erase_if(pools_, [](const auto& entry) { return entry.second.expired(); });
     for (const auto& [number, known] : pools_) {
-      if (known.lock() == pool) return number;
+      if (!known.owner_before(pool) && !pool.owner_before(known)) return number;  // the same
     }
     std::uint64_t number = 0;
     do {
