@@ -78,9 +78,8 @@ class Settings:
     """Steps that agent.gif shows, at most; 0: no GIF."""
 
     def make(self, num_envs: int) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
-        return gymnasium.make_vec(
-            f"envpool/{self.task}", num_envs=num_envs, num_threads=min(self.threads, num_envs), **json.loads(self.options)
-        )
+        options = {"num_threads": self.threads, **json.loads(self.options)}
+        return gymnasium.make_vec(f"envpool/{self.task}", num_envs=num_envs, **options)
 
 
 # ---- the agent --------------------------------------------------------------
@@ -108,9 +107,7 @@ class Agent(nn.Module):
             width = 256
         else:
             features, width = int(np.prod(shape)), 64
-            self.body = nn.Sequential(
-                nn.Flatten(), layer(nn.Linear(features, width)), layer(nn.Linear(width, width))
-            )
+            self.body = nn.Sequential(nn.Flatten(), layer(nn.Linear(features, width)), layer(nn.Linear(width, width)))
         self.policy = orthogonal(nn.Linear(width, int(action_space.n)), 0.01)
         self.critic = orthogonal(nn.Linear(width, 1), 1.0)
 
@@ -120,7 +117,8 @@ class Agent(nn.Module):
         if x.ndim == 4:
             x = x.contiguous(memory_format=torch.channels_last)
         features = self.body(x)
-        return torch.distributions.Categorical(logits=self.policy(features).float()), self.critic(features)[:, 0].float()
+        policy = torch.distributions.Categorical(logits=self.policy(features).float())
+        return policy, self.critic(features)[:, 0].float()
 
 
 def orthogonal(linear: Any, gain: float) -> Any:

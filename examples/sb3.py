@@ -1,7 +1,6 @@
 """Stable-Baselines3 over a pool: a VecEnv, and PPO on it.
 
-    python sb3.py --task Pong-v5 --steps 1000000
-    python sb3.py --task HalfCheetah-v5 --policy MlpPolicy
+`python sb3.py` trains on Pong, `python sb3.py --task HalfCheetah-v5 --policy MlpPolicy` on a task without pictures.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class PoolVecEnv(VecEnv):
         self.envs = gymnasium.make_vec(
             f"envpool/{task}", num_envs=num_envs, autoreset_mode=AutoresetMode.SAME_STEP, **options
         )
-        super().__init__(num_envs, self.envs.unwrapped.single_observation_space, self.envs.unwrapped.single_action_space)
+        super().__init__(num_envs, self.envs.single_observation_space, self.envs.single_action_space)
 
     def reset(self) -> VecEnvObs:
         observations, _ = self.envs.reset(seed=self._seeds)

@@ -1,6 +1,6 @@
 """Tianshou over a pool: DQN on a task with pictures. Its collectors take what envpool_sdk.make() gives as it is.
 
-    python tianshou_dqn.py --task DoomBasic-v1 --epochs 5
+`python tianshou_dqn.py` trains on Doom; --help shows what else there is.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import envpool_sdk
 import torch
 import tyro
 from tianshou.algorithm import DQN
@@ -17,6 +16,8 @@ from tianshou.algorithm.optim import AdamOptimizerFactory
 from tianshou.data import Collector, CollectStats, VectorReplayBuffer
 from tianshou.env.atari.atari_network import DQNet, ScaledObsInputActionReprNet
 from tianshou.trainer import OffPolicyTrainerParams
+
+import envpool_sdk
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -92,14 +91,15 @@ class PoolEnv(EnvBase):  # type: ignore[misc] # torchrl has no types
             chosen["reset_mask"] = mask.reshape(self.batch_size).cpu().numpy()
         observation, _ = self._envs.reset(seed=self._seed, options=chosen)
         self._seed = None
-        return self._tensordict(self._entries(observation, "observation"))
+        return self._tensordict(self._observation(observation))
 
     def _step(self, tensordict: TensorDictBase) -> TensorDictBase:
-        actions = _arrays(self._envs.single_action_space, tensordict, "action")
+        space = self._envs.single_action_space
+        actions = _arrays(space, tensordict.get("action") if _parts(space) is None else tensordict)
         observation, reward, terminated, truncated, _ = self._envs.step(actions)
         return self._tensordict(
             {
-                **self._entries(observation, "observation"),
+                **self._observation(observation),
                 "reward": self._column(reward.astype(np.float32)),
                 "done": self._column(terminated | truncated),
                 "terminated": self._column(terminated),
@@ -112,9 +112,9 @@ class PoolEnv(EnvBase):  # type: ignore[misc] # torchrl has no types
         return torch.from_numpy(values)[:, None]
 
     @staticmethod
-    def _entries(values: Any, name: str) -> dict[str, Any]:
+    def _observation(values: Any) -> dict[str, Any]:
         entries = _tensors(values)
-        return entries if isinstance(entries, dict) else {name: entries}
+        return entries if isinstance(entries, dict) else {"observation": entries}
 
     def _tensordict(self, entries: dict[str, Any]) -> TensorDictBase:
         return TensorDict(entries, batch_size=self.batch_size, device=self.device)
@@ -189,21 +189,10 @@ def _tensors(values: Any) -> Any:
     return torch.from_numpy(values.astype(_COMPUTABLE.get(values.dtype, values.dtype), copy=False))
 
 
-def _arrays(space: spaces.Space[Any], actions: TensorDictBase, name: str) -> Any:
+def _arrays(space: spaces.Space[Any], values: Any) -> Any:
     """A batch of actions as the pool takes them."""
     parts = _parts(space)
     if parts is None:
-        return _array(actions.get(name))
-    return _nested(space, actions)
-
-
-def _nested(space: spaces.Space[Any], values: Any) -> Any:
-    parts = _parts(space)
-    if parts is None:
-        return _array(values)
-    read = {key: _nested(part, values.get(key)) for key, part in parts.items()}
+        return values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else values.tolist()  # texts
+    read = {key: _arrays(part, values.get(key)) for key, part in parts.items()}
     return tuple(read.values()) if isinstance(space, spaces.Tuple) else read
-
-
-def _array(values: Any) -> Any:
-    return values.detach().cpu().numpy() if isinstance(values, torch.Tensor) else values.tolist()  # texts
