@@ -25,17 +25,20 @@ def check(
     ] = None,
     task: Annotated[list[str] | None, typer.Option(help="Only this task; may be given again.", metavar="ID")] = None,
     option: Annotated[
-        list[str] | None, typer.Option(help="The value of an option; may be given again.", metavar="NAME=VALUE")
+        list[str] | None,
+        typer.Option("--option", "-o", help="The value of an option; may be given again.", metavar="NAME=VALUE"),
     ] = None,
     only: Annotated[
         list[str] | None,
-        typer.Option(help='Only these checks: an id, a group, a pattern ("memory.*"); may be given again.'),
+        typer.Option(
+            help='Only these checks: an id, a group, a pattern ("memory.*"); may be given again.', metavar="CHECK"
+        ),
     ] = None,
     reproduce: Annotated[
         int | None, typer.Option(help="The seed of a report: makes every random choice as it was.", metavar="SEED")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
-    junit: Annotated[Path | None, typer.Option(help="Write the report as JUnit XML to this file.")] = None,
+    junit: Annotated[Path | None, typer.Option(help="Write the report as JUnit XML.", metavar="FILE")] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="A line for each check.")] = False,
     timeout: Annotated[float, typer.Option(help="Seconds after which a check is taken for hung.", min=1)] = 60,
     jobs: Annotated[int, typer.Option(help="Checks that run at once; 0: one a CPU.", min=0)] = 0,
