@@ -207,12 +207,12 @@ def sanitized(preset: str, run: Callable[[Sequence[str]], Outcome]) -> Outcome:
 def engines(preset: str, options: Options, wrapper: Sequence[str]) -> Outcome:
     """The Python tests of engine packages, over an SDK and plugins built with sanitizers and laid over .venv."""
     site = ROOT / "build" / preset / "site"
-    flags = f"-fsanitize={SANITIZERS[preset]} -fno-sanitize-recover=all -fno-omit-frame-pointer -g"
+    flags = f"-fsanitize={SANITIZERS[preset]} -fno-sanitize-recover=all -fno-omit-frame-pointer"
     pip = [PYTHON, "-m", "pip", "install", "--quiet", "--upgrade", "--no-deps", "--no-build-isolation"]
-    for source in (ROOT, *(ROOT / "envs" / name for name in SANITIZED_ENGINES)):
-        folder = ROOT / "build" / preset / "packages" / source.name
-        settings = ["-C", "cmake.build-type=RelWithDebInfo", "-C", f"build-dir={folder}"]
-        if call([*pip, *settings, "--target", site, source], {"CFLAGS": flags, "CXXFLAGS": flags}):
+    settings = ["-C", "cmake.build-type=RelWithDebInfo", "-C", "cmake.define.CMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g"]
+    for name, source in {"sdk": ROOT, **{name: ROOT / "envs" / name for name in SANITIZED_ENGINES}}.items():
+        folder = ["-C", f"build-dir={ROOT / 'build' / preset / 'packages' / name}", "--target", site]
+        if call([*pip, *settings, *folder, source], {"CFLAGS": flags, "CXXFLAGS": flags}):
             return Outcome(failed=1)
     # Python is not built with the sanitizers, so their runtime has to come first; ASan's wants to see the C++ library.
     libraries = [runtime_library(name) for name in (f"lib{preset}.so", "libstdc++.so")]
