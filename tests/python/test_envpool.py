@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,6 +19,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+import envpool_sdk
 
 TOUR = Path(__file__).with_name("envpool_tour.py")
 PEER = os.environ.get("ENVPOOL_PEER_PYTHON") or (sys.executable if find_spec("envpool") else "")
@@ -100,6 +103,28 @@ def test_the_same_script(cases: list[Any], at: int, tour: Callable[..., Any]) ->
         compare_trajectories(task, theirs["trajectory"], ours["trajectory"])
     else:
         compare(theirs, ours, task, "")
+
+
+@pytest.mark.full
+def test_ids() -> None:
+    """All of EnvPool's, of the families that are here, but those of Gymnasium's old versions and four of its own maps."""
+    families = {
+        "envpool.atari": "envpool_atari",
+        "envpool.mujoco.gym": "envpool_mujoco",
+        "envpool.mujoco.dmc": "envpool_mujoco",
+        "envpool.vizdoom": "envpool_vizdoom",
+    }
+    for package in families.values():
+        pytest.importorskip(package)
+    code = (
+        "import json; from envpool.registration import registry;"
+        "import envpool; print(json.dumps([[task, spec[0]] for task, spec in registry.specs.items()]))"
+    )
+    done = subprocess.run([PEER, "-c", code], capture_output=True, text=True, check=True)
+    theirs = {task for task, family in json.loads(done.stdout.splitlines()[-1]) if family in families}
+    assert len(theirs) > 200
+    missing = sorted(theirs - set(envpool_sdk.list_all_envs()))
+    assert [task for task in missing if not re.fullmatch(r".*-v[234]|D[1-4].*", task)] == []
 
 
 def compare(theirs: Any, ours: Any, task: str, where: str) -> None:
