@@ -124,12 +124,12 @@ def dm(task: str, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def trajectory(task: str, options: dict[str, Any], steps: int) -> dict[str, Any]:
-    """The observations' hash and values of one element, rewards and flags."""
+    """The observations' hashes and first values, rewards and flags."""
     env = envpool.make(task, env_type="gymnasium", num_envs=NUM_ENVS, seed=1, **options)
     observations, _ = env.reset()
     played: dict[str, Any] = {"hash": [], "values": [], "rewards": [], "terminated": [], "truncated": []}
     for turn in range(steps):
-        played["hash"].append(hashlib.sha256(np.ascontiguousarray(observations).tobytes()).hexdigest())
+        played["hash"].append([hashlib.sha256(np.ascontiguousarray(row).tobytes()).hexdigest() for row in observations])
         played["values"].append(np.asarray(observations, float).reshape(NUM_ENVS, -1)[:, :64].tolist())
         observations, rewards, terminated, truncated, _ = env.step(actions(env, NUM_ENVS, turn))
         played["rewards"].append(rewards.tolist())

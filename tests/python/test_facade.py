@@ -231,6 +231,9 @@ def test_actions_in_dictionaries() -> None:
     assert env.step({"action": np.array([7]), "env_id": np.array([2])}, [3])[4]["env_id"].tolist() == [3]
     with pytest.raises(ValueError, match=r"players\.env_id must be env_id"):
         env.send({"action": np.array([5, 6]), "env_id": np.array([2, 0]), "players.env_id": np.array([0, 2])})
+    assert len(env.step({"action": [], "env_id": [], "players.env_id": []})[0]) == 0
+    with pytest.raises(ValueError, match=r"Counter-v0: players\.env_id"):
+        env.send({"action": np.array([5]), "env_id": [0], "players": {}})
     with pytest.raises(ValueError, match="env_id 4"):
         env.send({"action": np.array([5]), "env_id": np.array([4])})
     with pytest.raises(ValueError, match="Counter-v0: action"):

@@ -168,16 +168,16 @@ class DMEnvPool(EnvPool, dm_env.Environment):  # type: ignore[misc]
 
     autoreset_modes = (AutoresetMode.NEXT_STEP, AutoresetMode.DISABLED)
 
-    def __init__(self, made: Setup, *, zero_discount_on_life_loss: bool, **arguments: Any) -> None:
-        """See `make`."""
-        super().__init__(made, zero_discount_on_life_loss=zero_discount_on_life_loss, **arguments)
+    def _prepare(self) -> None:
         native = self._pool.spec
         self._state = State(native)
         self._lives: npt.NDArray[Any] | None = None
-        if zero_discount_on_life_loss:
+        if self.config["zero_discount_on_life_loss"]:
             if not any(field["name"] == "lives" for field in native["info"]):
                 self.close()
-                raise ValueError(f"{made.id}: zero_discount_on_life_loss=True must be False: the info has no lives")
+                raise ValueError(
+                    f"{self._setup.id}: zero_discount_on_life_loss=True must be False: the info has no lives"
+                )
             self._lives = np.zeros(len(self._ids), np.int64)
 
     def _pack(self, columns: Columns, final: Columns | None, faults: Faults, rows: Rows | None = None) -> TimeStep:

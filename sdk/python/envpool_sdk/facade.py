@@ -157,8 +157,12 @@ class EnvPool(ABC):
         self._at_terminated_int32 = columns["terminated_int32"]
         self._at_time_limit = columns["time_limit"]
         self._agent_columns = [(name, columns[name]) for name in ("alive", "episode_over") if name in columns]
+        self._prepare()
 
     # ---- what a subclass says ----
+
+    def _prepare(self) -> None:  # noqa: B027 - a class may need nothing
+        """Makes ready for _pack(), when everything else is."""
 
     @abstractmethod
     def _pack(self, columns: Columns, final: Columns | None, faults: Faults, rows: Rows | None = None) -> Any:
@@ -289,11 +293,10 @@ class EnvPool(ABC):
         players = action.get("players.env_id", action.get("players"))
         if players is not None:
             ids = self._select(env_id)
-            own = cast(players["env_id"] if isinstance(players, Mapping) else players, _INT32, "players.env_id")
-            if own.size % max(1, len(ids)) or (own.reshape(len(ids), -1) != ids[:, None]).any():
-                raise ValueError(
-                    f"{self._setup.id}: players.env_id must be env_id, once a player, not {own.ravel().tolist()}"
-                )
+            where = f"{self._setup.id}: players.env_id"
+            own = cast(players.get("env_id") if isinstance(players, Mapping) else players, _INT32, where).ravel()
+            if not np.array_equal(own, np.repeat(ids, own.size // max(1, len(ids)))):
+                raise ValueError(f"{where} must be env_id, once a player, not {own.tolist()}")
         if not self._named_actions and rest.keys() == {"action"}:
             return rest["action"], env_id
         return rest, env_id
