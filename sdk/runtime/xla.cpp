@@ -336,15 +336,15 @@ class Call {
 // ---- the interface's own needs ------------------------------------------------------------------
 
 // XLA asks each handler once which version of the interface it speaks. All that is used here is
-// alike in 0.1 and later, so we speak the older of XLA's and the header's.
+// alike in 0.1 and later, so we speak the older of XLA's and the one that we know. XLA 0.1 does not
+// tell its own.
 bool tell_version(const xla_call_frame& frame) {
   for (auto* one = frame.extension_start; one; one = one->next) {
     if (one->type != XLA_EXTENSION_METADATA) continue;
     xla_api_version& told = reinterpret_cast<xla_metadata_extension*>(one)->metadata->api_version;
     told.major_version = XLA_MAJOR;
-    told.minor_version =
-        frame.api ? std::min<std::int32_t>(XLA_MINOR, frame.api->api_version.minor_version)
-                  : XLA_MINOR;
+    const std::int32_t theirs = frame.api ? frame.api->api_version.minor_version : 1;
+    told.minor_version = std::min<std::int32_t>(XLA_MINOR, theirs);
     return true;
   }
   return false;

@@ -419,6 +419,9 @@ void test_version() {
       CHECK(handler(&frame) == nullptr);
       CHECK(metadata.api_version.major_version == XLA_MAJOR);
       CHECK(metadata.api_version.minor_version == std::min<int>(theirs, XLA_MINOR));
+      frame.api = nullptr;
+      CHECK(handler(&frame) == nullptr && metadata.api_version.minor_version == 1);
+      frame.api = &api;
     }
   }
 }
