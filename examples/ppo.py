@@ -54,12 +54,12 @@ class Settings:
     epochs: int = 4
     """How often an update goes through these steps."""
     minibatches: int = 8
-    learning_rate: float = 5e-4
+    learning_rate: float = 1e-3
     """At the start; it falls to zero linearly."""
     gamma: float = 0.99
     """Discount."""
     gae_lambda: float = 0.95
-    clip: float = 0.1
+    clip: float = 0.2
     """How far the ratio of the new policy to the old one counts."""
     entropy: float = 0.01
     """Weight of the entropy bonus."""
@@ -67,7 +67,7 @@ class Settings:
     """Weight of the value loss."""
     max_grad_norm: float = 0.5
     bfloat16: bool = False
-    """Computes in bfloat16: quicker on a CPU that has instructions for it (AMX, AVX512-BF16), slower on others."""
+    """The body computes in bfloat16: quicker on a CPU that has instructions for it (AMX, AVX512-BF16), slower on others."""
     threads: int = 2
     """Of PyTorch, and of the environments."""
     checkpoint_seconds: float = 120
@@ -88,8 +88,11 @@ class Settings:
 class Agent(nn.Module):
     """A policy and a value, over one body: convolutions for pictures [channels, height, width], else two layers."""
 
-    def __init__(self, observation_space: gymnasium.Space[Any], action_space: gymnasium.Space[Any]) -> None:
+    def __init__(
+        self, observation_space: gymnasium.Space[Any], action_space: gymnasium.Space[Any], bfloat16: bool = False
+    ) -> None:
         super().__init__()
+        self.bfloat16 = bfloat16
         assert isinstance(observation_space, gymnasium.spaces.Box)
         assert isinstance(action_space, gymnasium.spaces.Discrete)
         shape = observation_space.shape
@@ -116,9 +119,10 @@ class Agent(nn.Module):
         x = observation.float() / self.scale
         if x.ndim == 4:
             x = x.contiguous(memory_format=torch.channels_last)
-        features = self.body(x)
-        policy = torch.distributions.Categorical(logits=self.policy(features).float())
-        return policy, self.critic(features)[:, 0].float()
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.bfloat16):
+            features = self.body(x)
+        features = features.float()
+        return torch.distributions.Categorical(logits=self.policy(features)), self.critic(features)[:, 0]
 
 
 def orthogonal(linear: Any, gain: float) -> Any:
@@ -223,8 +227,7 @@ def update(agent: Agent, optimizer: torch.optim.Optimizer, rollout: Rollout, set
     rounds = 0
     for _ in range(settings.epochs):
         for batch in usable[torch.randperm(len(usable))].chunk(settings.minibatches):
-            with torch.autocast("cpu", torch.bfloat16, enabled=settings.bfloat16):
-                policy, value = agent(observations[batch])
+            policy, value = agent(observations[batch])
             advantage = advantages[batch]
             advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
             log_ratio = policy.log_prob(actions[batch]) - old_log_probs[batch]
@@ -258,7 +261,7 @@ def train(settings: Settings) -> Agent:
     checkpoint = settings.out / "checkpoint.pt"
     torch.manual_seed(settings.seed)
     envs = settings.make(settings.num_envs)
-    agent = Agent(envs.single_observation_space, envs.single_action_space)
+    agent = Agent(envs.single_observation_space, envs.single_action_space, settings.bfloat16)
     optimizer = torch.optim.Adam(agent.parameters(), settings.learning_rate, eps=1e-5)
     step, seconds, count = 0, 0.0, 0
     recent: deque[float] = deque(maxlen=100)
