@@ -208,10 +208,19 @@ def engines(preset: str, options: Options, wrapper: Sequence[str]) -> Outcome:
     """The Python tests of engine packages, over an SDK and plugins built with sanitizers and laid over .venv."""
     site = ROOT / "build" / preset / "site"
     flags = f"-fsanitize={SANITIZERS[preset]} -fno-sanitize-recover=all -fno-omit-frame-pointer"
-    pip = [PYTHON, "-m", "pip", "install", "--quiet", "--upgrade", "--no-deps", "--no-build-isolation"]
+    pip: list[str | Path] = [
+        PYTHON,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--upgrade",
+        "--no-deps",
+        "--no-build-isolation",
+    ]
     settings = ["-C", "cmake.build-type=RelWithDebInfo", "-C", "cmake.define.CMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g"]
     for name, source in {"sdk": ROOT, **{name: ROOT / "envs" / name for name in SANITIZED_ENGINES}}.items():
-        folder = ["-C", f"build-dir={ROOT / 'build' / preset / 'packages' / name}", "--target", site]
+        folder: list[str | Path] = ["-C", f"build-dir={ROOT / 'build' / preset / 'packages' / name}", "--target", site]
         if call([*pip, *settings, *folder, source], {"CFLAGS": flags, "CXXFLAGS": flags}):
             return Outcome(failed=1)
     # Python is not built with the sanitizers, so their runtime has to come first; ASan's wants to see the C++ library.
@@ -226,7 +235,7 @@ def engines(preset: str, options: Options, wrapper: Sequence[str]) -> Outcome:
     # By env: setarch itself does not bear the runtime.
     with_variables = ["env", *(f"{name}={value}" for name, value in variables.items())]
     tests = [f"envs/{name}/tests" for name in SANITIZED_ENGINES]
-    python = [*wrapper, *with_variables, PYTHON]
+    python: list[str | Path] = [*wrapper, *with_variables, PYTHON]
     return run_framework(report, [*python, "-m", "pytest", f"--junitxml={report}", *tests, *options.pytest])
 
 
