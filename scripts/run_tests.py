@@ -208,7 +208,7 @@ def engines(preset: str, options: Options, wrapper: Sequence[str]) -> Outcome:
     """The Python tests of engine packages, over an SDK and plugins built with sanitizers and laid over .venv."""
     site = ROOT / "build" / preset / "site"
     flags = f"-fsanitize={SANITIZERS[preset]} -fno-sanitize-recover=all -fno-omit-frame-pointer -g"
-    pip = [PYTHON, "-m", "pip", "install", "--quiet", "--upgrade", "--no-deps", "--no-build-isolation"]
+    pip = [str(PYTHON), "-m", "pip", "install", "--quiet", "--upgrade", "--no-deps", "--no-build-isolation"]
     for source in (ROOT, *(ROOT / "envs" / name for name in SANITIZED_ENGINES)):
         folder = ROOT / "build" / preset / "packages" / source.name
         settings = ["-C", "cmake.build-type=RelWithDebInfo", "-C", f"build-dir={folder}"]
@@ -226,7 +226,7 @@ def engines(preset: str, options: Options, wrapper: Sequence[str]) -> Outcome:
     # By env: setarch itself does not bear the runtime.
     with_variables = ["env", *(f"{name}={value}" for name, value in variables.items())]
     tests = [f"envs/{name}/tests" for name in SANITIZED_ENGINES]
-    python = [*wrapper, *with_variables, PYTHON]
+    python = [*wrapper, *with_variables, str(PYTHON)]
     return run_framework(report, [*python, "-m", "pytest", f"--junitxml={report}", *tests, *options.pytest])
 
 
