@@ -1,6 +1,6 @@
 """Our pool beside its peers, measured by turns: a table for each case, and with --json all rounds in a file.
 
-cartpole, atari, mujoco and startup measure one family; suite measures the figures of the documentation, plot draws them from
+cartpole, atari, mujoco, vizdoom and startup measure one family; suite measures the figures of the documentation, plot draws them from
 a file, and growth computes from measured constants what machines with more CPUs would give."""
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal, Protocol
 
-FAMILIES = ("cartpole", "atari", "mujoco", "startup")
+FAMILIES = ("cartpole", "atari", "mujoco", "vizdoom", "startup")
 Kind = Literal["own", "peer", "ceiling"]
 
 CHUNK_SECONDS = 0.002

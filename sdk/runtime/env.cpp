@@ -76,13 +76,13 @@ Env::Env(const Plan& plan, std::uint32_t id, std::shared_ptr<const Options> opti
       truncated_(agents_of(episodes.truncated, place, plan.agents)),
       alive_(plan.agents, 1) {
   const bool stale = plan.settings.transforms.last_frame == LastFrame::kStale;
-  for (const Target& target : plan.obs) {
-    if (!target.image) continue;
+  for (const ImageTarget& target : plan.images) {
+    const ImageTransform& image = *plan.obs[target.obs].image;
     Frames frames;
-    frames.ring.resize(target.image->stack_num() * target.image->frame_bytes());
+    frames.ring.resize(image.stack_num() * image.frame_bytes());
     if (stale) {
-      frames.pooled.resize(target.image->converted_bytes());
-      frames.before.resize(target.image->converted_bytes());
+      frames.pooled.resize(image.converted_bytes());
+      frames.before.resize(image.converted_bytes());
     }
     frames_.push_back(std::move(frames));
   }
@@ -363,10 +363,9 @@ bool Env::observe_frames(std::vector<std::uint8_t>& raw, Scratch& scratch) {
   if (frames_.empty()) return true;
   std::uint8_t* at = raw.data();
   for (std::size_t i = 0; i < plan_.obs.size(); ++i) {
-    const auto& image = plan_.obs[i].image;
-    scratch.obs[i] = image ? at : nullptr;
+    scratch.obs[i] = plan_.obs[i].image ? at : nullptr;
     scratch.obs_length[i] = nullptr;
-    if (image) at += image->raw_bytes();
+    at += plan_.obs[i].raw_bytes;
   }
   const ep_view view{sizeof view, plan_.agents, scratch.obs.data(),
                      nullptr,     nullptr,      scratch.obs_length.data(),
@@ -376,11 +375,9 @@ bool Env::observe_frames(std::vector<std::uint8_t>& raw, Scratch& scratch) {
 
 void Env::push_frames(const std::uint8_t* newest, const std::uint8_t* before, Fill fill,
                       Scratch& scratch) {
-  std::size_t i = 0;
-  for (const Target& target : plan_.obs) {
-    if (!target.image) continue;
-    const ImageTransform& image = *target.image;
-    Frames& frames = frames_[i++];
+  for (std::size_t i = 0; i < frames_.size(); ++i) {
+    const ImageTransform& image = image_of(i);
+    Frames& frames = frames_[i];
     frames.newest = (frames.newest + 1) % image.stack_num();
     std::uint8_t* slot = frames.ring.data() + frames.newest * image.frame_bytes();
     image.run(newest, before, slot, scratch.image.data());
@@ -411,24 +408,20 @@ bool Env::keep_stale_frame(std::int64_t frame, std::int64_t skip, Scratch& scrat
   if (!last && frame != skip - 1) return true;
   if (!observe_frames(scratch.newest, scratch)) return false;
   const std::uint8_t* raw = scratch.newest.data();
-  std::size_t i = 0;
-  for (const Target& target : plan_.obs) {
-    if (!target.image) continue;
-    Frames& frames = frames_[i++];
-    target.image->convert(raw, last ? frames.pooled.data() : frames.before.data(),
-                          scratch.image.data());
-    raw += target.image->raw_bytes();
+  for (std::size_t i = 0; i < frames_.size(); ++i) {
+    Frames& frames = frames_[i];
+    image_of(i).convert(raw, last ? frames.pooled.data() : frames.before.data(),
+                        scratch.image.data());
+    raw += image_of(i).raw_bytes();
   }
   return true;
 }
 
 void Env::push_stale_frames(Scratch& scratch) {
   const Transforms& t = plan_.settings.transforms;
-  std::size_t i = 0;
-  for (const Target& target : plan_.obs) {
-    if (!target.image) continue;
-    const ImageTransform& image = *target.image;
-    Frames& frames = frames_[i++];
+  for (std::size_t i = 0; i < frames_.size(); ++i) {
+    const ImageTransform& image = image_of(i);
+    Frames& frames = frames_[i];
     if (t.max_last_two && t.frame_skip > 1) {
       max_into(frames.pooled.data(), frames.before.data(), frames.pooled.size());
     }
@@ -472,14 +465,13 @@ bool Env::write_fields(const Row& row, Scratch& scratch) {
     return false;
   if (plan_.has_lengths && !pad_ragged(row)) return false;
 
-  std::size_t i = 0;
-  for (const Target& target : plan_.obs) {
-    if (!target.image) continue;
-    const Frames& frames = frames_[i++];
+  for (std::size_t i = 0; i < frames_.size(); ++i) {
+    const Frames& frames = frames_[i];
+    const ImageTransform& image = image_of(i);
     // Oldest first: the ring from behind the newest to its end, then from its start to the newest.
-    const std::size_t older =
-        (frames.newest + 1) % target.image->stack_num() * target.image->frame_bytes();
-    std::byte* to = row.at(plan_, target.column);
+    const std::size_t older = (frames.newest + 1) % image.stack_num() * image.frame_bytes();
+    const ImageTarget& target = plan_.images[i];
+    std::byte* to = row.at(plan_, plan_.obs[target.obs].column) + target.offset;
     std::memcpy(to, frames.ring.data() + older, frames.ring.size() - older);
     std::memcpy(to + (frames.ring.size() - older), frames.ring.data(), older);
   }

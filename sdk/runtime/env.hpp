@@ -107,7 +107,7 @@ class Env {
   void load(std::span<const std::byte> state);
 
  private:
-  // Frames of one image field.
+  // Frames of one image.
   struct Frames {
     std::vector<std::uint8_t> ring;  // stack_num finished frames
     std::size_t newest = 0;
@@ -124,6 +124,9 @@ class Env {
                Scratch& scratch);
   bool repeat_action(std::span<const void* const> action,
                      std::span<const std::uint32_t* const> lengths, Scratch& scratch);
+  const ImageTransform& image_of(std::size_t i) const {
+    return *plan_.obs[plan_.images[i].obs].image;
+  }
   bool observe_frames(std::vector<std::uint8_t>& raw, Scratch& scratch);
   bool keep_stale_frame(std::int64_t frame, std::int64_t skip, Scratch& scratch);
   void push_frames(const std::uint8_t* newest, const std::uint8_t* before, Fill fill,
@@ -162,7 +165,7 @@ class Env {
   std::vector<std::uint8_t> alive_;                       // per agent
   bool played_ = false;
   std::int32_t lives_ = 0;
-  std::vector<Frames> frames_;  // per image field with a transform, in order
+  std::vector<Frames> frames_;  // of Plan::images
 
   // Seldom looked at, and large: behind the rest.
   std::uint64_t seed_ = 0;

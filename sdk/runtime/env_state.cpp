@@ -222,8 +222,8 @@ void Env::load(std::span<const std::byte> bytes) {
       in.fill(frames.pooled);
       in.fill(frames.before);
     }
-    for (std::size_t i = 0, k = 0; i < plan_.obs.size(); ++i) {
-      if (plan_.obs[i].image && loaded.frames_[k++].newest >= plan_.obs[i].image->stack_num()) {
+    for (std::size_t i = 0; i < loaded.frames_.size(); ++i) {
+      if (loaded.frames_[i].newest >= image_of(i).stack_num()) {
         throw Error(ErrorKind::kValue, "the state is damaged");
       }
     }

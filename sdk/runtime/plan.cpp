@@ -107,13 +107,17 @@ Plan::Plan(const ep_task& task_, const Host& host_, Spec spec, PlanSettings sett
 void Plan::add_columns(const std::vector<Field>& fields, const char* section,
                        std::vector<Target>& targets) {
   for (const Field& field : fields) {
-    Target target{static_cast<std::uint32_t>(columns.size()), std::nullopt, std::nullopt};
+    Target target{static_cast<std::uint32_t>(columns.size()), std::nullopt, std::nullopt, 0};
     if (field.role == EP_OBS) target.image = ImageTransform::make(field, settings.transforms);
     const Field& shown = target.image ? target.image->result() : field;
     columns.push_back(
         {section, field.name, shown.dtype, row_shape(shown, agents), shown.row_bytes(agents)});
     if (target.image) {
-      raw_frame_bytes += field.row_bytes(agents);
+      target.raw_bytes = field.row_bytes(agents);
+      const std::size_t one = target.image->stack_num() * target.image->frame_bytes();
+      for (std::size_t i = 0; i < field.agents(agents); ++i)
+        images.push_back({targets.size(), i * one});
+      raw_frame_bytes += target.raw_bytes;
       scratch_bytes = std::max(scratch_bytes, target.image->scratch_bytes());
     }
     observes_in_write = observes_in_write || !target.image;

@@ -55,7 +55,14 @@ std::uint32_t pool_columns_of(std::span<const std::string> names);
 struct Target {
   std::uint32_t column;
   std::optional<std::uint32_t> length_column;
-  std::optional<ImageTransform> image;  // set: the plugin writes a raw frame elsewhere
+  std::optional<ImageTransform> image;  // set: the plugin writes raw frames elsewhere
+  std::size_t raw_bytes = 0;            // of those, all agents'
+};
+
+// An image that is transformed and stacked for itself: a field's, or one agent's.
+struct ImageTarget {
+  std::size_t obs;     // the field
+  std::size_t offset;  // in its column's row
 };
 
 // How the actions of one field lie in the pool's private memory: [num_envs] rows of row_bytes.
@@ -94,6 +101,7 @@ class Plan {
   std::vector<Target> obs, info, global;
   std::vector<ActionColumn> actions;
   std::optional<std::uint32_t> lives;  // index of the info field, if a transform needs it
+  std::vector<ImageTarget> images;     // of the fields with a transform, in order
   std::size_t raw_frame_bytes = 0;     // of all image fields with a transform together
   std::size_t scratch_bytes = 0;       // the most that any of them needs
   bool observes_in_write = false;      // some field is written by the plugin straight into the row

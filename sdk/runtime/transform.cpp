@@ -96,7 +96,6 @@ ImageTransform::ImageTransform(const Field& field, const Transforms& t)
   const auto refuse = [&](const std::string& what) {
     throw Error(ErrorKind::kValue, "image field '" + field.name + "': " + what);
   };
-  if (field.per_agent()) refuse("images of each agent can't be transformed");
   Size size = size_of(field);
   channels_in_ = size.channels;
   pixels_in_ = static_cast<std::size_t>(size.height) * static_cast<std::size_t>(size.width);

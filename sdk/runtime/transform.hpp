@@ -62,8 +62,8 @@ struct Transforms {
   const char* image_setting() const;
 };
 
-// The image work for one observation field: colour, maximum, size, memory layout. Immutable, used
-// by many threads.
+// The image work for one observation field: colour, maximum, size, memory layout. All sizes are
+// those of one agent's image. Immutable, used by many threads.
 class ImageTransform {
  public:
   // Nothing if the field is no image, or no setting touches it. Throws Error(kValue) if a setting

@@ -257,6 +257,61 @@ void test_episodic_life() {
   CHECK(!got.fault[0] && got.elapsed[0] == 0 && (stack_of(got) == Stack{50, 50}));
 }
 
+// A task of two agents, each with an image; the second one's pixels are 100 higher.
+const ep_task& two_agents() {
+  static const ep_task task = [] {
+    ep_task t = image_task();
+    t.describe = [](const ep_host* host, const ep_create* how, ep_spec* spec) {
+      spec->max_agents = 2;
+      ep_spec between = *spec;
+      between.ctx = spec;
+      between.add = [](ep_spec* from, const ep_field* field) {
+        ep_field own = *field;
+        if (field->role == EP_OBS) own.flags |= EP_FIELD_PER_AGENT;
+        auto* to = static_cast<ep_spec*>(from->ctx);
+        return to->add(to, &own);
+      };
+      return fake::describe<true>(host, how, &between);
+    };
+    t.step = [](void* env, const ep_input* in, const ep_result* out) {
+      const ep_status status = fake::step(env, in, out);
+      *out->episode_over = *out->terminated;
+      return status;
+    };
+    t.observe = [](void* env, const ep_view* view) {
+      const ep_status status = fake::observe<true>(env, view);
+      if (view->obs && view->obs[0]) {
+        auto* pixels = static_cast<std::uint8_t*>(view->obs[0]);
+        std::memset(pixels + 4, pixels[0] + 100, 4);
+      }
+      return status;
+    };
+    return t;
+  }();
+  return task;
+}
+
+// Stacks of the first agent, then of the second.
+void test_agents() {
+  for (const LastFrame last : {LastFrame::kTrue, LastFrame::kStale}) {
+    Transforms t;
+    t.frame_skip = 4;
+    t.max_last_two = true;
+    t.last_frame = last;
+    t.stack_num = 2;
+    PoolPtr pool = make_pool(two_agents(), settings_for(t));
+    const std::vector<std::int64_t> shape = {2, 2, 2, 2};
+    CHECK(pool->plan().columns[pool->plan().obs[0].column].shape == shape);
+    CHECK((stack_of(reset_all(*pool)) == Stack{50, 50, 150, 150}));
+    CHECK((stack_of(step(*pool)) == Stack{50, 54, 150, 154}));
+    CHECK((stack_of(step(*pool)) == Stack{54, 58, 154, 158}));
+  }
+  Transforms t;
+  t.img_height = t.img_width = 1;
+  PoolPtr pool = make_pool(two_agents(), settings_for(t));
+  CHECK((reset_all(*pool).image == std::vector<std::uint8_t>{50, 150}));
+}
+
 // Going on after a life with LastFrame::kStale: a step that is cut short shows what was shown last.
 void test_stale_goes_on() {
   script->step = [&](FakeEnv& env) {
@@ -448,6 +503,7 @@ int main() {
   RUN(test_stale);
   RUN(test_reward_clip);
   RUN(test_episodic_life);
+  RUN(test_agents);
   RUN(test_stale_goes_on);
   RUN(test_noop_and_fire);
   RUN(test_frame_faults);

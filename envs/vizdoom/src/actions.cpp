@@ -50,7 +50,7 @@ std::map<Button, ActionSettings::Range> parse_deltas(const Json& json) {
 
 Actions::Actions(envpool::spec& spec, const std::vector<Button>& buttons,
                  const ActionSettings& settings)
-    : force_speed_(settings.force_speed) {
+    : force_speed_(settings.force_speed), per_agent_(settings.per_agent) {
   for (const Button button : buttons) {
     if (force_speed_ && button == kSpeed) continue;
     (is_delta(button) ? continuous_ : binary_).push_back(button);
@@ -66,9 +66,9 @@ Actions::Actions(envpool::spec& spec, const std::vector<Button>& buttons,
     // No button at all: only SPEED, which is always pressed.
     if (continuous_.empty()) combinations_.emplace_back();
   } else if (settings.max_buttons_pressed == 0) {
-    bits_ = spec.action<std::int8_t[]>(both ? "binary" : "", {count})
-                .multi_binary()
-                .doc("pressed buttons: " + names(binary_));
+    bits_ = each(spec.action<std::int8_t[]>(both ? "binary" : "", {count})
+                     .multi_binary()
+                     .doc("pressed buttons: " + names(binary_)));
   } else {
     // As binary numbers in rising order, the first button the highest bit.
     if (count > 30) refuse("max_buttons_pressed: too many buttons; use 0, a bit for each");
@@ -84,9 +84,9 @@ Actions::Actions(envpool::spec& spec, const std::vector<Button>& buttons,
   }
   if (!combinations_.empty()) add_discrete(spec, both ? "binary" : "");
   if (!continuous_.empty())
-    numbers_ = spec.action<float[]>(both ? "continuous" : "",
-                                    {static_cast<std::int64_t>(continuous_.size())})
-                   .doc("values of " + names(continuous_));
+    numbers_ = each(spec.action<float[]>(both ? "continuous" : "",
+                                         {static_cast<std::int64_t>(continuous_.size())})
+                        .doc("values of " + names(continuous_)));
 }
 
 std::string Actions::names(const std::vector<Button>& buttons) {
@@ -97,8 +97,8 @@ std::string Actions::names(const std::vector<Button>& buttons) {
 
 void Actions::add_discrete(envpool::spec& spec, const std::string& name) {
   constexpr std::size_t kMostLabels = 1000;
-  auto field =
-      spec.action<std::int64_t>(name).discrete(static_cast<std::int64_t>(combinations_.size()));
+  const auto field = each(
+      spec.action<std::int64_t>(name).discrete(static_cast<std::int64_t>(combinations_.size())));
   if (combinations_.size() <= kMostLabels) {
     std::vector<std::string> labels;
     for (const Combination& c : combinations_) {

@@ -19,6 +19,7 @@ struct ActionSettings {
   bool combined = false;        // EnvPool's use_combined_action
   int max_buttons_pressed = 1;  // vizdoom's; 0: any number
   bool force_speed = false;     // SPEED is always pressed
+  bool per_agent = false;       // an action for each player
   // Of a delta button, in combined actions: how many values from least to most.
   struct Range {
     int count;
@@ -43,7 +44,7 @@ class Actions {
  public:
   Actions(envpool::spec& spec, const std::vector<Button>& buttons, const ActionSettings& settings);
 
-  // Throws envpool::error(EP_E_ARGUMENT) for a number that is not finite.
+  // One player's. Throws envpool::error(EP_E_ARGUMENT) for a number that is not finite.
   void press(const envpool::input& in, Buttons& buttons) const;
 
  private:
@@ -52,10 +53,14 @@ class Actions {
 
   static std::string names(const std::vector<Button>& buttons);
   void add_discrete(envpool::spec& spec, const std::string& name);
+  template <class F>
+  F each(F field) const {
+    return per_agent_ ? field.per_agent() : field;
+  }
   static std::vector<Combination> combined(const std::vector<Button>& buttons,
                                            const ActionSettings& settings);
 
-  bool force_speed_;
+  bool force_speed_, per_agent_;
   std::vector<Button> binary_, continuous_;
   std::vector<Combination> combinations_;
   std::optional<envpool::action<std::int64_t>> choice_;

@@ -7,12 +7,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <random>
 #include <utility>
-#include <vector>
-
-#include "leftovers.hpp"
 
 namespace doom {
 namespace {
@@ -58,7 +57,8 @@ int aspect(const Scenario& s) {
   return is(16, 9) ? 1 : is(16, 10) ? 2 : is(4, 3) ? 3 : is(5, 4) ? 4 : 0;
 }
 
-std::vector<std::string> arguments(const Scenario& s, std::uint32_t seed, const std::string& id) {
+std::vector<std::string> arguments(const Scenario& s, std::uint32_t seed, const std::string& id,
+                                   const std::vector<std::string>& more) {
   std::vector<std::string> out;
   const auto add = [&](const char* name, const auto& value) {
     out.emplace_back(name);
@@ -106,33 +106,41 @@ std::vector<std::string> arguments(const Scenario& s, std::uint32_t seed, const 
     add("+viz_notifications", 1);
     add("+viz_notifications_tics", s.notification_tics);
   }
+  out.insert(out.end(), more.begin(), more.end());
   out.insert(out.end(), s.game_args.begin(), s.game_args.end());
   return out;
+}
+
+std::vector<std::string> variables(const Installation& files) {
+  if (files.libraries.empty()) return {};
+  const char* own = std::getenv("LD_LIBRARY_PATH");
+  return {"LD_LIBRARY_PATH=" + files.libraries + (own != nullptr ? std::string(":") + own : "")};
 }
 
 }  // namespace
 
 Engine::Engine(const Installation& files, const Scenario& scenario, std::uint32_t seed,
-               const envpool::host& host, Seconds patience)
+               const std::vector<std::string>& more, const envpool::host& host, Seconds patience)
     : host_(host),
       patience_(patience),
       id_(new_id()),
+      starting_(std::in_place, id_),
       to_engine_("ViZDoomMQDoom" + id_),
-      from_engine_("ViZDoomMQCtr" + id_) {
-  const struct Unlink {  // the engine's own, in case we never come to map it
-    std::string name;
-    ~Unlink() { shm_unlink(name.c_str()); }
-  } memory_name{"/ViZDoomSM" + id_};
-  const Leftovers while_it_starts(id_);
-  child_ = std::make_unique<Child>(
-      Program{files.executable, arguments(scenario, seed, id_), files.home}, [this] {
-        to_engine_.abandon();
-        from_engine_.abandon();
-      });
-  wait_until_done();
+      from_engine_("ViZDoomMQCtr" + id_),
+      child_(std::make_unique<Child>(Program{files.executable, arguments(scenario, seed, id_, more),
+                                             files.home, variables(files)},
+                                     [this] {
+                                       to_engine_.abandon();
+                                       from_engine_.abandon();
+                                     })) {}
+
+Engine::Starting::~Starting() { shm_unlink(memory.c_str()); }
+
+void Engine::connect() {
   map();
   to_engine_.unlink();
   from_engine_.unlink();
+  starting_.reset();
 }
 
 Engine::~Engine() = default;
@@ -140,7 +148,7 @@ Engine::~Engine() = default;
 void Engine::Unmap::operator()(std::byte* memory) const noexcept { munmap(memory, size); }
 
 void Engine::map() {
-  const std::string name = "/ViZDoomSM" + id_;
+  const std::string& name = starting_->memory;
   const int fd = shm_open(name.c_str(), O_RDWR | O_CLOEXEC, 0);
   if (fd < 0) fail("has no shared memory " + name + ": " + std::strerror(errno));
   const struct Close {
@@ -193,39 +201,27 @@ void Engine::command(const std::string& text) {
   send(Code::kCommand, text);
 }
 
-void Engine::order(Code code) {
-  send(code);
-  wait_until_done();
-}
-
 void Engine::send(Code code, const std::string& text) {
   const auto since = Queue::Clock::now();
   while (!to_engine_.send(code, text, kLook)) check(since);
 }
 
-void Engine::wait_until_done() {
-  const auto since = Queue::Clock::now();
-  for (;;) {
-    const std::optional<Message> message = from_engine_.receive(kLook);
-    if (!message) {
-      check(since);
-      continue;
-    }
-    switch (message->code) {
-      case Code::kDone:
-        return;
-      case Code::kError:
-        fail("failed: " + message->text);
-      case Code::kLeft:
-        fail("closed itself");
-      default:
-        fail("sent a message of an unknown kind, " +
-             std::to_string(static_cast<int>(message->code)));
-    }
+bool Engine::finished() {
+  const std::optional<Message> message = from_engine_.receive(kLook);
+  if (!message) return false;
+  switch (message->code) {
+    case Code::kDone:
+      return true;
+    case Code::kError:
+      fail("failed: " + message->text);
+    case Code::kLeft:
+      fail("closed itself");
+    default:
+      fail("sent a message of an unknown kind, " + std::to_string(static_cast<int>(message->code)));
   }
 }
 
-void Engine::check(Queue::Clock::time_point since) {
+void Engine::check(Time since) {
   if (!child_->alive()) fail(child_->fate());
   if (host_.cancelled()) {
     child_->kill();
@@ -234,6 +230,13 @@ void Engine::check(Queue::Clock::time_point since) {
   if (Queue::Clock::now() - since > patience_)
     fail("did not answer within " + std::to_string(static_cast<int>(patience_.count())) +
          " s (engine_timeout) and was killed");
+}
+
+bool Engine::has_library(std::string_view name) const {
+  std::ifstream maps("/proc/" + std::to_string(pid()) + "/maps");
+  for (std::string line; std::getline(maps, line);)
+    if (line.find(name) != std::string::npos) return true;
+  return false;
 }
 
 void Engine::fail(const std::string& what) {

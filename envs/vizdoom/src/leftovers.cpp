@@ -30,7 +30,7 @@ struct Shell {
     int ends[2];
     // A socket, since it can be written to without a SIGPIPE should the shell be dead.
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return;
-    Program program{"/bin/sh", {"-c", kScript}, "/"};
+    Program program{"/bin/sh", {"-c", kScript}, "/", {}};
     program.input = ends[0];
     program.outlives_us = true;
     try {

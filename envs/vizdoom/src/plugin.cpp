@@ -1,7 +1,7 @@
 // plugin.cpp - Doom: the scenarios of ViZDoom, or any other, as tasks.
 //
-// An env owns one engine process. frame_skip is played by the engine, which renders the last tic
-// only; size, stack and gray scale are the host's.
+// An env owns one engine process for each player. frame_skip is played by the engine, which renders
+// the last tic only; size, stack and gray scale are the host's.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -20,6 +20,7 @@
 #include "engine.hpp"
 #include "game.hpp"
 #include "names.hpp"
+#include "players.hpp"
 #include "rewards.hpp"
 #include "scenario.hpp"
 
@@ -38,6 +39,7 @@ constexpr std::array kTasks = {
 
 struct Config {
   int frame_skip = 4;
+  int num_players = 1;
   envpool::path cfg_path, wad_path, iwad_path;
   std::string map_id;
   int skill = 0;
@@ -82,6 +84,14 @@ std::vector<std::string> listed(const std::string& text) {
   return words;
 }
 
+// Scenarios whose maps have starts for deathmatch only: without it the engine crashes.
+constexpr std::string_view kDeathmatches[] = {"cig", "multi", "multi_duel"};
+
+// Rules of a game of several players, as in the competitions for which Cig was made: the dead are
+// put back at once and far from others. An option of the user comes later and prevails.
+constexpr const char* kRules[] = {"+sv_forcerespawn 1",  "+sv_noautoaim 1", "+sv_respawnprotect 1",
+                                  "+sv_spawnfarthest 1", "+sv_nocrouch 1",  "+viz_respawn_delay 0"};
+
 // An image buffer as a field: height x width, of the automap and the screen maybe x 3.
 struct Image {
   Region region;
@@ -104,6 +114,10 @@ class Doom {
     o.add("frame_skip", &C::frame_skip)
         .range(1, 1000)
         .doc("tics (1/35 s) that an action is repeated for");
+    o.add("num_players", &C::num_players)
+        .range(1, static_cast<int>(doom::kMostPlayers))
+        .shapes_spec()
+        .doc("agents that play the same game, each with an engine of its own");
     o.add("cfg_path", &C::cfg_path).shapes_spec().doc("another scenario file, in ViZDoom's format");
     o.add("wad_path", &C::wad_path)
         .shapes_spec()
@@ -186,11 +200,24 @@ class Doom {
     std::optional<envpool::obs<float[]>> variables;
     std::vector<std::pair<doom::Variable, envpool::info<double>>> infos;
   };
+  static const char* agent_name(std::uint32_t player) {
+    static const std::vector<std::string>& names = *[] {
+      auto all = std::make_unique<std::vector<std::string>>();
+      for (std::size_t i = 0; i < doom::kMostPlayers; ++i)
+        all->push_back("player_" + std::to_string(i));
+      return all.release();  // immortal
+    }();
+    return names[player].c_str();
+  }
+
   static fields describe(envpool::spec& s, const C& c, const Task& task) {
     fields f;
     f.scenario = scenario(s.host(), c, task);
     const doom::Scenario& of = f.scenario;
     s.fps = 35. / c.frame_skip;
+    s.max_agents = static_cast<std::uint32_t>(c.num_players);
+    const bool several = c.num_players > 1;
+    const auto each = [several](auto field) { return several ? field.per_agent() : field; };
 
     const bool alone = !(of.depth || of.labels || of.automap || of.audio || of.notifications ||
                          c.observe_variables);
@@ -198,7 +225,7 @@ class Doom {
                            const char* doc) {
       std::vector<std::int64_t> shape = {of.height, of.width};
       if (coloured) shape.push_back(3);
-      auto field = s.obs<std::uint8_t[]>(name, shape).within(0, 255).doc(doc);
+      auto field = each(s.obs<std::uint8_t[]>(name, shape).within(0, 255).doc(doc));
       if (picture) field.image(coloured ? EP_HWC : EP_HW);
       f.images.push_back({region, field});
     };
@@ -210,28 +237,29 @@ class Doom {
       image(Region::kLabels, "labels", false, false, "which object each pixel shows, 0: none");
     if (of.automap) image(Region::kAutomap, "automap", coloured, true, "the map from above");
     if (of.audio)
-      f.audio = s.obs<std::int16_t[]>("audio", {of.audio_rate / 35 * of.audio_tics, 2})
-                    .within(-32768, 32767)
-                    .doc("the sound of the last tics, left and right");
+      f.audio = each(s.obs<std::int16_t[]>("audio", {of.audio_rate / 35 * of.audio_tics, 2})
+                         .within(-32768, 32767)
+                         .doc("the sound of the last tics, left and right"));
     if (of.notifications)
       f.notifications =
-          s.obs<envpool::text>("notifications", {sizeof doom::GameState::notifications_text})
-              .doc("messages of the game since the last step");
+          each(s.obs<envpool::text>("notifications", {sizeof doom::GameState::notifications_text})
+                   .doc("messages of the game since the last step"));
     if (c.observe_variables && !of.variables.empty())
       f.variables =
-          s.obs<float[]>("gamevariables", {static_cast<std::int64_t>(of.variables.size())})
-              .doc("game variables of the scenario");
+          each(s.obs<float[]>("gamevariables", {static_cast<std::int64_t>(of.variables.size())})
+                   .doc("game variables of the scenario"));
 
     doom::ActionSettings settings;
     settings.combined = c.use_combined_action;
     settings.max_buttons_pressed = c.max_buttons_pressed;
     settings.force_speed = c.force_speed;
+    settings.per_agent = several;
     settings.deltas =
         doom::parse_deltas(doom::parse_json(c.delta_button_config, "delta_button_config"));
     f.actions = std::make_shared<const doom::Actions>(s, of.buttons, settings);
 
     for (const doom::Variable v : info_variables(c, of))
-      f.infos.emplace_back(v, s.info<double>(doom::variable_names()[v]));
+      f.infos.emplace_back(v, each(s.info<double>(doom::variable_names()[v])));
     return f;
   }
 
@@ -240,16 +268,23 @@ class Doom {
         frame_skip_(c.frame_skip),
         episodic_life_(c.episodic_life),
         recordings_(recordings(c.lmp_save_dir, x.env_id)),
-        scenario_reward_(f.scenario.worth),
-        shaped_reward_(
-            doom::parse_json(c.reward_config, "reward_config"),
-            doom::parse_json(c.selected_weapon_reward_config, "selected_weapon_reward_config"),
-            c.weapon_duration),
+        buttons_(static_cast<std::size_t>(c.num_players)),
+        scenario_rewards_(buttons_.size(), doom::ScenarioReward(f.scenario.worth)),
+        shaped_rewards_(buttons_.size(),
+                        doom::ShapedReward(doom::parse_json(c.reward_config, "reward_config"),
+                                           doom::parse_json(c.selected_weapon_reward_config,
+                                                            "selected_weapon_reward_config"),
+                                           c.weapon_duration)),
         host_(x),
         patience_(c.engine_timeout) {}
 
   // vizdoom's own: a generator whose numbers are the engine's seeds, one an episode.
-  void seed(std::uint64_t s) { rng_.seed(static_cast<std::uint32_t>(s ^ s >> 32)); }
+  void seed(std::uint64_t s) {
+    rng_.seed(static_cast<std::uint32_t>(s ^ s >> 32));
+    // An episode of several players follows from its seed and from those before it (a map that is
+    // changed is not entered as one that is begun with). So a seed comes with new engines.
+    if (players() > 1) played_.reset();
+  }
 
   void reset(const C& c) {
     doom::Game::Start start;
@@ -258,60 +293,59 @@ class Doom {
       start.replay = file(c.demo_path, "demo_path");
     else if (!recordings_.empty())
       start.record = recordings_ + std::to_string(episode_) + ".lmp";
+    if (players() > 1 && !(start.replay.empty() && start.record.empty()))
+      throw envpool::error(EP_E_ARGUMENT,
+                           "lmp_save_dir, demo_path: only games of one player are recorded");
     ++episode_;
-    // The engine is started with the seed of its first episode, as vizdoom's controller does it.
-    if (!played_) played_ = std::make_unique<Played>(host_, f_.scenario, start.seed, patience_);
-    if (episode_ > 1 || !start.record.empty() || !start.replay.empty()) played_->game.begin(start);
-    scenario_reward_.begin(played_->game.state());
-    shaped_reward_.begin(played_->game.state());
+    // Engines are started with the seed of their first episode, as vizdoom's controller does it.
+    const bool fresh = !played_;
+    if (fresh)
+      played_ = std::make_unique<Played>(host_, f_.scenario, players(), start.seed, patience_);
+    if (!fresh || !start.record.empty() || !start.replay.empty()) played_->game.begin(start);
+    for (std::size_t i = 0; i < players(); ++i) {
+      scenario_rewards_[i].begin(state(i));
+      shaped_rewards_[i].begin(state(i));
+    }
   }
 
-  envpool::result step(const envpool::input& in) {
-    f_.actions->press(in, buttons_);
+  void step(const envpool::input& in, envpool::results& out) {
+    for (std::uint32_t i = 0; i < players(); ++i) f_.actions->press(in.agent(i), buttons_[i]);
     doom::Game& game = played_->game;
     const int tics = game.play(buttons_, frame_skip_);
-    const double own = scenario_reward_.step(game.state(), tics);
-    const double shaped = shaped_reward_.step(game.state());
-    const bool dead = game.dead() && (episodic_life_ || !game.state().multiplayer);
-    const bool terminated = dead || game.map_end();
-    return {.reward = shaped_reward_.empty() ? own : shaped,
-            .terminated = terminated,
-            .truncated = !terminated && game.timed_out()};
-  }
-
-  void observe(const envpool::view& v) const {
-    for (const Image& image : f_.images) copy(v, image.field, image.region);
-    if (f_.audio) copy(v, *f_.audio, Region::kAudio);
-    const doom::GameState& s = played_->game.state();
-    if (f_.notifications)
-      v.put(*f_.notifications,
-            std::string_view(s.notifications_text,
-                             strnlen(s.notifications_text, sizeof s.notifications_text)));
-    if (f_.variables) {
-      if (const auto to = v[*f_.variables]) {
-        for (std::size_t i = 0; i < to.size(); ++i)
-          to[i] = static_cast<float>(doom::value_of(f_.scenario.variables[i], s));
-      }
+    bool terminated = game.map_end();
+    for (std::size_t i = 0; i < players(); ++i) {
+      const doom::GameState& s = state(i);
+      const double own = scenario_rewards_[i].step(s, tics), shaped = shaped_rewards_[i].step(s);
+      out.reward[i] = shaped_rewards_[i].empty() ? own : shaped;
+      terminated = terminated || (s.dead && (episodic_life_ || !s.multiplayer));
     }
-    for (const auto& [variable, field] : f_.infos)
-      if (v.wants(field)) v.put(field, doom::value_of(variable, s));
+    const bool truncated = !terminated && game.timed_out();
+    std::ranges::fill(out.terminated, terminated);
+    std::ranges::fill(out.truncated, truncated);
+    out.end_episode(terminated || truncated);
   }
 
+  void observe(const envpool::view& all) const {
+    for (std::uint32_t i = 0; i < players(); ++i) observe(i, all.agent(i));
+  }
+
+  // A camera is a player's eyes.
   void measure(ep_image& image) const {
     const auto height = static_cast<std::uint32_t>(f_.scenario.height),
                width = static_cast<std::uint32_t>(f_.scenario.width);
     if (image.height == 0) image.height = height;
     if (image.width == 0) image.width = width;
-    if (image.height != height || image.width != width || image.camera != 0)
-      throw envpool::error(EP_E_ARGUMENT, "Doom is drawn by one camera at " +
-                                              std::to_string(width) + " x " +
-                                              std::to_string(height) + " (screen_resolution)");
+    if (image.height != height || image.width != width || image.camera >= players())
+      throw envpool::error(EP_E_ARGUMENT, "Doom is drawn at " + std::to_string(width) + " x " +
+                                              std::to_string(height) + " (screen_resolution), by " +
+                                              std::to_string(players()) +
+                                              " camera(s), one a player");
   }
 
   void draw(const ep_image& image) const {
     if (!played_) throw envpool::error(EP_E_STATE, "nothing to draw before the first reset()");
-    const auto* from =
-        reinterpret_cast<const std::uint8_t*>(played_->engine.region(Region::kScreen).data());
+    const auto* from = reinterpret_cast<const std::uint8_t*>(
+        played_->players[image.camera].region(Region::kScreen).data());
     const bool gray = f_.scenario.format == doom::Format::kGray;
     for (std::uint32_t row = 0; row < image.height; ++row) {
       std::uint8_t* to = static_cast<std::uint8_t*>(image.pixels) + row * image.row_bytes;
@@ -326,11 +360,36 @@ class Doom {
   }
 
  private:
+  std::size_t players() const { return buttons_.size(); }
+  const doom::GameState& state(std::size_t player) const {
+    return played_->players[player].state();
+  }
+
+  void observe(std::uint32_t player, const envpool::view& v) const {
+    const doom::Engine& engine = played_->players[player];
+    for (const Image& image : f_.images) copy(v, image.field, engine, image.region);
+    if (f_.audio) copy(v, *f_.audio, engine, Region::kAudio);
+    const doom::GameState& s = engine.state();
+    if (f_.notifications)
+      v.put(*f_.notifications,
+            std::string_view(s.notifications_text,
+                             strnlen(s.notifications_text, sizeof s.notifications_text)));
+    if (f_.variables) {
+      if (const auto to = v[*f_.variables]) {
+        for (std::size_t i = 0; i < to.size(); ++i)
+          to[i] = static_cast<float>(doom::value_of(f_.scenario.variables[i], s));
+      }
+    }
+    for (const auto& [variable, field] : f_.infos)
+      if (v.wants(field)) v.put(field, doom::value_of(variable, s));
+  }
+
   template <class T>
-  void copy(const envpool::view& v, const envpool::obs<T>& field, Region region) const {
+  static void copy(const envpool::view& v, const envpool::obs<T>& field, const doom::Engine& engine,
+                   Region region) {
     const auto to = v[field];
     if (!to) return;
-    const auto from = played_->engine.region(region);
+    const auto from = engine.region(region);
     const std::size_t bytes = to.size() * sizeof to[0];
     if (from.size() < bytes)
       throw envpool::error(EP_E_BROKEN, "the Doom engine gives " + std::to_string(from.size()) +
@@ -362,10 +421,13 @@ class Doom {
     if (s.game_path.empty()) s.game_path = package + "/freedoom2.wad";
     if (!c.map_id.empty()) s.map = c.map_id;
     if (c.skill != 0) s.skill = c.skill;
-    for (const std::string& word : doom::split_arguments(c.game_args)) s.game_args.push_back(word);
-    // Their maps have starts for deathmatch only: without it the engine crashes.
-    if (name == "cig" || name == "multi" || name == "multi_duel")
-      s.game_args.emplace_back("-deathmatch");
+    const auto add = [&](std::string_view arguments) {
+      for (const std::string& word : doom::split_arguments(std::string(arguments)))
+        s.game_args.push_back(word);
+    };
+    if (std::ranges::find(kDeathmatches, name) != std::end(kDeathmatches)) add("-deathmatch");
+    if (c.num_players > 1) std::ranges::for_each(kRules, add);
+    add(c.game_args);
     if (!c.screen_resolution.empty()) s.set_resolution(c.screen_resolution, "screen_resolution");
     if (!c.screen_format.empty()) s.set_format(c.screen_format, "screen_format");
     if (c.buffers != "scenario") choose_buffers(c.buffers, s);
@@ -431,20 +493,25 @@ class Doom {
   const std::string recordings_;
   std::uint64_t episode_ = 0;
   std::mt19937 rng_;
-  doom::Buttons buttons_{};
-  doom::ScenarioReward scenario_reward_;
-  doom::ShapedReward shaped_reward_;
+  // Of each player.
+  std::vector<doom::Buttons> buttons_;
+  std::vector<doom::ScenarioReward> scenario_rewards_;
+  std::vector<doom::ShapedReward> shaped_rewards_;
 
   // From the first reset on.
   struct Played {
-    doom::Engine engine;
+    doom::Players players;
     doom::Game game;
-    Played(const envpool::host& host, const doom::Scenario& scenario, std::uint32_t seed,
-           doom::Engine::Seconds patience)
-        : engine({host.asset("engine"), host.asset("home")}, scenario, seed, host, patience),
-          game(engine, scenario) {
-      if (scenario.audio && !game.state().openal)
-        host.log(EP_LOG_WARN, "Doom is silent: its engine found no OpenAL (on Debian: libopenal1)");
+    Played(const envpool::host& host, const doom::Scenario& scenario, std::size_t count,
+           std::uint32_t seed, doom::Engine::Seconds patience)
+        : players({host.asset("engine"), host.asset("home"), host.asset("openal")}, scenario, count,
+                  seed, host, patience),
+          game(players, scenario) {
+      if (scenario.audio && !players[0].has_library("libopenal"))
+        throw envpool::error(
+            EP_E_NOT_FOUND,
+            "the observation \"audio\" needs OpenAL, and Doom's engine found none: "
+            "pip install 'envpool-vizdoom[audio]' brings it; buffers=\"\" leaves sound out");
     }
   };
   const envpool::host host_;

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -22,6 +23,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -109,6 +111,7 @@ std::atomic<Spawner*> Spawner::instance_{nullptr};
 struct Order {
   const char* path;
   char* const* arguments;
+  char* const* environment;
   const char* folder;
   int input, output;  // input -1: none
   bool outlives_us;
@@ -133,8 +136,23 @@ int become(const Order& order) {
   syscall(SYS_close_range, 3u, ~0u,
           0u);  // an old kernel without it leaves what is not close-on-exec
   if (chdir(order.folder) != 0) return errno;
-  execv(order.path, order.arguments);
+  execve(order.path, order.arguments, order.environment);
   return errno;
+}
+
+// Ours, with these variables in place of those of the same names; for exec. Points into both.
+std::vector<char*> environment_with(const std::vector<std::string>& variables) {
+  std::vector<char*> all;
+  for (const std::string& variable : variables) all.push_back(const_cast<char*>(variable.c_str()));
+  for (char** own = environ; *own != nullptr; ++own) {
+    const std::string_view text(*own);
+    const auto replaced = [&](const std::string& v) {
+      return text.starts_with(std::string_view(v).substr(0, v.find('=') + 1));
+    };
+    if (std::ranges::none_of(variables, replaced)) all.push_back(*own);
+  }
+  all.push_back(nullptr);
+  return all;
 }
 
 // On the spawner's thread. The pid, or -errno.
@@ -158,19 +176,15 @@ Child::Child(const Program& program, std::function<void()> at_death) {
   for (const std::string& argument : program.arguments)
     arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
+  std::vector<char*> environment = environment_with(program.variables);
   int ends[2];
   // Not blocking, at both ends: a child never waits for a reader, what does not fit is lost.
   if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
     throw envpool::error(EP_E_FAILED,
                          std::string("no pipe for an engine: ") + std::strerror(errno));
-  Order order = {program.path.c_str(),
-                 arguments.data(),
-                 program.folder.c_str(),
-                 program.input,
-                 ends[1],
-                 program.outlives_us,
-                 getpid(),
-                 {}};
+  Order order = {program.path.c_str(),   arguments.data(), environment.data(),
+                 program.folder.c_str(), program.input,    ends[1],
+                 program.outlives_us,    getpid(),         {}};
   sched_getaffinity(0, sizeof order.cpus, &order.cpus);
   Spawner& spawner = Spawner::instance();
   const pid_t pid = spawner.call([&] {

@@ -13,6 +13,7 @@ struct Program {
   std::string path;
   std::vector<std::string> arguments;  // without the program's own name
   std::string folder;                  // its working directory
+  std::vector<std::string> variables;  // "NAME=value", in place of ours; the others are inherited
   int input = -1;                      // its standard input, -1: nothing
   bool outlives_us = false;
 };

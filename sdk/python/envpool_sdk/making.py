@@ -123,7 +123,10 @@ class Setup:
         task = plugin.tasks[entry.task.id]
         declared = _declared(task)
         known = frozenset(inspect.signature(maker).parameters)
-        plain, transforms = _sort(entry.task.defaults, declared, task_id)
+        defaults = dict(entry.task.defaults)
+        if entry.task.more_defaults is not None:
+            defaults |= entry.task.more_defaults({**defaults, **options})
+        plain, transforms = _sort(defaults, declared, task_id)
         given, given_transforms = _sort(options, declared, task_id, known)
         plain |= given
         transforms |= given_transforms

@@ -31,6 +31,9 @@ class TaskManifest:
     """The same seed and actions may give different results."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Default arguments of make() for this task: options of the plugin and of the transforms, e.g. frame_skip=4."""
+    more_defaults: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
+    """Further defaults that follow from other arguments: called with what was given on top of `defaults`, by name and
+    unchecked. Quick, and without exceptions."""
     aliases: tuple[str, ...] = ()
     """Further ids of the same task."""
 
