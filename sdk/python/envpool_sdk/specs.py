@@ -118,7 +118,14 @@ class Spec(EnvSpec):
 
 def _config(values: Mapping[str, Any]) -> Any:
     names = [name.replace(".", "_") for name in values]
-    return namedtuple("Config", names, rename=True, defaults=values.values())(*values.values())
+
+    class Config(namedtuple("Config", names, rename=True, defaults=values.values())):  # type: ignore[misc]
+        __slots__ = ()
+
+        def __reduce__(self) -> Any:  # a class of its own can't be found by its name
+            return _config, (self._asdict(),)
+
+    return Config(*values.values())
 
 
 def _array(one: FieldDict) -> ArraySpec:
