@@ -293,6 +293,22 @@ def test_calls_of_purejaxql() -> None:
         assert carry[1].shape == (4, 4)
 
 
+@pytest.mark.parametrize("task", ["CartPole-v1", "Pong-v5"])
+@pytest.mark.parametrize("env_type", ["gymnasium", "dm"])
+def test_shapes_are_envpools(task: str, env_type: str) -> None:
+    envpool = pytest.importorskip("envpool", reason="needs EnvPool")
+    theirs = envpool.make(task, env_type=env_type, num_envs=4)
+    ours = make(task, env_type=env_type)
+    results = []
+    for env in (theirs, ours):
+        functions = env.xla()
+        shapes = jax.eval_shape(functions[3], functions[0], jnp.zeros(4, int))
+        results.append({jax.tree_util.keystr(path): leaf for path, leaf in jax.tree.leaves_with_path(shapes)})
+    theirs, ours = results
+    for key, leaf in theirs.items():
+        assert (key, ours[key].shape, ours[key].dtype) == (key, leaf.shape, leaf.dtype)
+
+
 def test_two_pools_in_one_program(same: Callable[..., None]) -> None:
     one, two, alone = make(seed=1), make(seed=2, num_envs=2), make(seed=2, num_envs=2)
     first, second = one.xla(), two.xla()

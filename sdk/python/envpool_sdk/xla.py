@@ -83,7 +83,7 @@ def functions(pool: Pool, task_id: str, pack: Callable[[Columns], Any]) -> XlaFu
         handle, *batch = calls.step(handle, ids, actions.arrays(action, sent), results=results)
         return handle, pack(tuple(batch))
 
-    handle = np.frombuffer(pool.lend_to_xla().to_bytes(8, "little"), np.uint8)
+    handle = np.array([pool.lend_to_xla()], np.uint64).view(np.uint8)
     return XlaFunctions(handle, recv, send, step)
 
 
