@@ -121,7 +121,8 @@ def test_collectors(pool_env: Any, name: str) -> None:
     """In this process, and in two processes of their own; over the ends of episodes."""
     import torchrl.collectors
 
-    make = functools.partial(pool_env, "CartPole-v1", num_envs=4, num_threads=1)
+    task, _ = task_of("continuous")  # of an installed package: other processes don't know what was loaded here
+    make = functools.partial(pool_env, task, num_envs=4, num_threads=1)
     several = name != "Collector"
     collector = getattr(torchrl.collectors, name)(
         [make, make] if several else make, None, frames_per_batch=200, total_frames=800

@@ -162,7 +162,8 @@ def _spec(space: spaces.Space[Any], device: torch.device | None) -> TensorSpec:
         low, high = space.start, space.start + space.nvec - 1
     else:
         assert isinstance(space, spaces.Box)  # there are no others
-        if not (space.bounded_below.any() or space.bounded_above.any()):
+        bounded = space.bounded_below.any() or space.bounded_above.any()
+        if not bounded or space.dtype == np.uint64:
             return Unbounded(space.shape, device=device, dtype=dtype)
         low, high = space.low, space.high
     low, high = (torch.as_tensor(bound).to(dtype) for bound in (low, high))
