@@ -237,16 +237,53 @@ def pytest(options: Options) -> Outcome:
     """The Python tests, those of the engine packages too. They load the reference plugins of the release preset."""
     if not build("release", options):
         return Outcome(failed=1)
-    report = ROOT / "build" / "pytest.xml"
+    return run_pytest(PYTHON, "pytest", [*(["-m", ""] if options.full else []), *options.pytest])
+
+
+def run_pytest(
+    python: Path, name: str, arguments: Sequence[str | Path], variables: dict[str, str] | None = None
+) -> Outcome:
+    report = ROOT / "build" / f"{name}.xml"
     report.unlink(missing_ok=True)
-    which = ["-m", ""] if options.full else []
     # No test may open a window, whatever the machine has.
     env = {"ENVPOOL_REFERENCE_DIR": str(ROOT / "build" / "release" / "reference"), "SDL_VIDEODRIVER": "dummy"}
-    code = call([PYTHON, "-m", "pytest", f"--junitxml={report}", *which, *options.pytest], env)
+    code = call([python, "-m", "pytest", f"--junitxml={report}", *arguments], env | (variables or {}))
     outcome = read_junit(report) if report.exists() else Outcome()
     if code and not outcome.failed:  # 5: no test was found
         outcome.failed = 1
     return outcome
+
+
+def gymnasium(options: Options) -> Outcome:
+    """The tests of the Gymnasium faces with the oldest one that is supported, laid over .venv in build/gymnasium."""
+    if not build("release", options):
+        return Outcome(failed=1)
+    folder = ROOT / "build" / "gymnasium"
+    wanted = bootstrap.requirements(["gymnasium"])
+    install = [PYTHON, "-m", "pip", "install", "--quiet", "--no-deps", "--upgrade", f"--target={folder}", *wanted]
+    if call(install):
+        return Outcome(failed=1)
+    names = ("facade", "gymnasium_single", "gymnasium_vector", "registration")
+    tests = [f"tests/python/test_{name}.py" for name in names]
+    return run_pytest(PYTHON, "gymnasium", [*tests, *options.pytest], {"PYTHONPATH": str(folder)})
+
+
+def ray(options: Options) -> Outcome:
+    """The tests with Ray and RLlib, in build/ray: Ray pins an older Gymnasium and is large (1 GB with PyTorch)."""
+    if not build("release", options):
+        return Outcome(failed=1)
+    bootstrap.install_packages({"atari"})
+    wheels = [next((ROOT / "dist" / name).glob("*.whl")) for name in ("sdk", "atari")]
+    python = ROOT / "build" / "ray" / "bin" / "python"
+    install = [python, "-m", "pip", "install", "--quiet"]
+    for command in (
+        [PYTHON, "-m", "venv", python.parent.parent],
+        [*install, *bootstrap.requirements(["ray"]), *wheels],
+        [*install, "--no-deps", "--force-reinstall", *wheels],  # an older build has the same version
+    ):
+        if call(command):
+            return Outcome(failed=1)
+    return run_pytest(python, "ray", ["tests/ray", "tests/test_docs.py", "-k", "not docs or distributed", *options.pytest])
 
 
 STEPS: dict[str, tuple[str, Callable[[Options], Outcome]]] = {
@@ -259,10 +296,14 @@ STEPS: dict[str, tuple[str, Callable[[Options], Outcome]]] = {
     "docs": ("the documentation's site", docs),
     "release": ("native tests, optimised", release),
     "pytest": ("Python tests", pytest),
+    "gymnasium": ("Python tests of the Gymnasium faces, oldest Gymnasium", gymnasium),
     "asan": ("native tests, AddressSanitizer and UndefinedBehaviorSanitizer", asan),
     "tsan": ("native tests, ThreadSanitizer", tsan),
     "clang": ("native tests, built by clang", clang),
+    "ray": ("tests with Ray and RLlib, in an environment of their own", ray),
 }
+LONG = ("ray",)
+"""Steps that run only if they are named, or with --all."""
 
 
 def run_step(name: str, options: Options) -> Outcome:
@@ -277,9 +318,9 @@ def run_step(name: str, options: Options) -> Outcome:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/test", description=__doc__)
-    parser.add_argument("steps", nargs="*", metavar="step", help="names of steps (default: all)")
+    parser.add_argument("steps", nargs="*", metavar="step", help="names of steps (default: all but the long ones)")
     parser.add_argument("--list", action="store_true", help="list the steps and stop")
-    parser.add_argument("--all", action="store_true", help="the long sweeps too (pytest marker 'full')")
+    parser.add_argument("--all", action="store_true", help="the long steps and sweeps too (pytest marker 'full')")
     parser.add_argument("--strict", action="store_true", help="warnings are errors, and nothing may be left out")
     parser.add_argument("--fix", action="store_true", help="let ruff and clang-format change the files")
     parser.add_argument(
@@ -292,7 +333,8 @@ def main() -> int:
     unknown = [name for name in arguments.steps if name not in STEPS]
     if unknown:
         parser.error(f"no step is called {', '.join(unknown)}; there are: {', '.join(STEPS)}")
-    chosen = [name for name in STEPS if not arguments.steps or name in arguments.steps]
+    named = arguments.steps or [name for name in STEPS if arguments.all or name not in LONG]
+    chosen = [name for name in STEPS if name in named]
     options = Options(arguments.strict, arguments.all, arguments.fix, tuple(shlex.split(arguments.pytest)))
 
     try:

@@ -365,6 +365,7 @@ class EnvPool(gymnasium.Env[Any, Any]):
         return f"EnvPool({self._setup.id}, num_envs={self._pool.num_envs}, batch_size={self._pool.batch_size})"
 
     __repr__ = __str__
+    __reduce_ex__ = making.refuse_pickling
 
     def seed(self, seed: int | Sequence[int] | None = None) -> None:
         """Does nothing but warn, as EnvPool's."""
@@ -456,7 +457,7 @@ def make(
         env_type: "gymnasium", or "gym" for spaces of the package gym (0.26 or newer).
         num_envs: how many envs.
         batch_size: how many of them a recv() gives; 0: all, which makes the pool synchronous.
-        num_threads: 0: as many as CPUs may be used.
+        num_threads: 0: as many as CPUs may be used; in a Ray task or actor, as Ray gave it.
         seed: of the first resets: an integer s seeds env i with s + i, a sequence has one for each env.
         max_episode_steps: steps after which an episode is truncated. None: the task's own limit; -1: no limit.
         autoreset_mode: Gymnasium's AutoresetMode, or its value.
