@@ -77,7 +77,9 @@ def config_of(task: str, runners: int, cpus: int, envs: int, seed: int) -> PPOCo
         )
         .rl_module(
             model_config=DefaultModelConfig(
-                conv_filters=[[16, 4, 2], [32, 4, 2], [32, 3, 2]], conv_activation="relu", head_fcnet_hiddens=[256],
+                conv_filters=[[16, 4, 2], [32, 4, 2], [32, 3, 2]],
+                conv_activation="relu",
+                head_fcnet_hiddens=[256],
                 vf_share_layers=True,
             )
         )
@@ -105,7 +107,9 @@ def main() -> int:
             results = algorithm.train()["env_runners"]
             steps += results.get("num_env_steps_sampled", 0)
             mean = results.get("episode_return_mean", float("nan"))
-            print(f"{iteration:4}  {steps:9.0f} steps  {time.monotonic() - start:6.0f} s  return {mean:8.2f}", flush=True)
+            print(
+                f"{iteration:4}  {steps:9.0f} steps  {time.monotonic() - start:6.0f} s  return {mean:8.2f}", flush=True
+            )
             reached = arguments.stop_return is not None and mean >= arguments.stop_return
             if reached:
                 break

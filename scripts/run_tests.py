@@ -260,8 +260,8 @@ def gymnasium(options: Options) -> Outcome:
         return Outcome(failed=1)
     folder = ROOT / "build" / "gymnasium"
     wanted = bootstrap.requirements(["gymnasium"])
-    install = [PYTHON, "-m", "pip", "install", "--quiet", "--no-deps", "--upgrade", f"--target={folder}", *wanted]
-    if call(install):
+    install: list[str | Path] = [PYTHON, "-m", "pip", "install", "--quiet", "--no-deps", "--upgrade"]
+    if call([*install, f"--target={folder}", *wanted]):
         return Outcome(failed=1)
     names = ("facade", "gymnasium_single", "gymnasium_vector", "registration")
     tests = [f"tests/python/test_{name}.py" for name in names]
@@ -275,15 +275,17 @@ def ray(options: Options) -> Outcome:
     bootstrap.install_packages({"atari"})
     wheels = [next((ROOT / "dist" / name).glob("*.whl")) for name in ("sdk", "atari")]
     python = ROOT / "build" / "ray" / "bin" / "python"
-    install = [python, "-m", "pip", "install", "--quiet"]
-    for command in (
+    install: list[str | Path] = [python, "-m", "pip", "install", "--quiet"]
+    commands: list[list[str | Path]] = [
         [PYTHON, "-m", "venv", python.parent.parent],
         [*install, *bootstrap.requirements(["ray"]), *wheels],
         [*install, "--no-deps", "--force-reinstall", *wheels],  # an older build has the same version
-    ):
-        if call(command):
-            return Outcome(failed=1)
-    return run_pytest(python, "ray", ["tests/ray", "tests/test_docs.py", "-k", "not docs or distributed", *options.pytest])
+    ]
+    if any(map(call, commands)):
+        return Outcome(failed=1)
+    return run_pytest(
+        python, "ray", ["tests/ray", "tests/test_docs.py", "-k", "not docs or distributed", *options.pytest]
+    )
 
 
 STEPS: dict[str, tuple[str, Callable[[Options], Outcome]]] = {

@@ -6,6 +6,7 @@ They run in an environment of their own, for Ray pins an older Gymnasium: script
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -19,6 +20,7 @@ import envpool_sdk
 if find_spec("ray") is None:
     collect_ignore_glob = ["test_*.py"]
 
+sys.path.insert(0, str(Path(__file__).parent))  # for playing.py
 ROOT = Path(__file__).parents[2]
 REFERENCE = Path(os.environ.get("ENVPOOL_REFERENCE_DIR", ROOT / "build/release/reference"))
 PLUGINS = [REFERENCE / f"{name}.so" for name in ("cartpole_cpp", "kitchen_sink", "multi_agent", "evil")]

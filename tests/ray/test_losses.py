@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,79 +14,10 @@ import numpy as np
 import psutil
 import pytest
 import ray
+from playing import N, Player, assert_others_never_noticed, make, rank_of, wait_for
 
 import envpool_sdk
-from envpool_sdk.ray import NodeInfo, RayPool
-
-N = 4
-ACTIONS = np.arange(1000) % 7 % 2  # by step
-
-
-def make(**arguments: Any) -> RayPool:
-    return RayPool(
-        "CartPole-v1", num_nodes=2, envs_per_node=N, **{"strategy": "STRICT_SPREAD", "seed": 7} | arguments
-    )
-
-
-class Player:
-    """Plays by ACTIONS, and keeps for each env the rows since its last fault."""
-
-    def __init__(self, pool: RayPool) -> None:
-        self.pool = pool
-        self.observations: dict[int, list[Any]] = defaultdict(list)
-        self.elapsed: dict[int, list[int]] = defaultdict(list)
-        self.faults: list[tuple[int, str]] = []
-
-    def receive(self) -> Any:
-        batch = self.pool.recv(timeout=300)
-        observations, rewards, _, truncated, info = batch
-        faults = info.get("fault", [None] * len(rewards))
-        for i, env in enumerate(info["env_id"].tolist()):
-            if faults[i] is None:
-                self.observations[env].append(observations[i].copy())
-                self.elapsed[env].append(int(info["elapsed_step"][i]))
-                continue
-            assert truncated[i]
-            assert info["TimeLimit.truncated"][i]
-            assert rewards[i] == 0
-            assert not observations[i].any()
-            self.faults.append((env, faults[i]))
-            self.observations[env].clear()
-            self.elapsed[env].clear()
-        return info["env_id"]
-
-    def send(self, ids: Any) -> None:
-        # An env whose row told of a fault has no rows: its action is ignored.
-        self.pool.send(ACTIONS[[max(0, len(self.observations[env]) - 1) for env in ids.tolist()]], ids)
-
-    def play(self, until: Callable[[], bool]) -> None:
-        """Ends with everything received."""
-        while not until():
-            self.send(self.receive())
-        while self.pool._in_flight.any() or self.pool._ready:
-            self.receive()
-
-
-def rank_of(pool: RayPool, rank: int) -> NodeInfo:
-    [node] = [node for node in pool.nodes if node.rank == rank]
-    return node
-
-
-def local(steps: int) -> Any:
-    """Observations [steps, 2 N, 4] of one local pool."""
-    env = envpool_sdk.make("CartPole-v1", num_envs=2 * N, seed=7)
-    record = [env.reset()[0]]
-    for step in range(steps - 1):
-        record.append(env.step(np.full(2 * N, ACTIONS[step]))[0])
-    env.close()
-    return np.stack(record)
-
-
-def assert_others_never_noticed(player: Player, rank: int) -> None:
-    expected = local(max(map(len, player.observations.values())))
-    for env in range((1 - rank) * N, (2 - rank) * N):
-        found = np.stack(player.observations[env])
-        np.testing.assert_array_equal(found, expected[: len(found), env])
+from envpool_sdk.ray import RayPool
 
 
 @pytest.mark.parametrize("batch_size", [0, 2])
@@ -183,94 +113,34 @@ def test_more_losses_than_allowed(cluster: Any) -> None:
     with make(max_restarts=1) as pool:
         player = Player(pool)
         pool.async_reset()
-        for _ in range(2):
-            wait_for(lambda: rank_of(pool, 1).up)
-            os.kill(rank_of(pool, 1).pid, signal.SIGKILL)
-            losses = pool._restarts
-
-            def play(losses: int = losses) -> None:
-                player.play(until=lambda: pool._restarts > losses and len(player.observations[N]) > 3)
-
-            if losses == 0:
-                play()
-                pool.send(np.zeros(2 * N, np.int64))
-                continue
-            with pytest.raises(envpool_sdk.EnvError, match=r"node 1 .* more than max_restarts=1"):
-                play()
-        for call in (pool.async_reset, lambda: pool.rollout(Slowly(0), 1)):
-            with pytest.raises((envpool_sdk.EnvError, ValueError), match="max_restarts=1|in flight"):
-                call()
+        os.kill(rank_of(pool, 1).pid, signal.SIGKILL)
+        player.play(until=lambda: rank_of(pool, 1).up and len(player.observations[N]) > 3)
+        os.kill(rank_of(pool, 1).pid, signal.SIGKILL)
+        pool.send(np.zeros(2 * N, np.int64))
+        with pytest.raises(envpool_sdk.EnvError, match=r"node 1 .* more than max_restarts=1"):
+            player.play(until=lambda: False)
+        with pytest.raises(envpool_sdk.EnvError, match="more than max_restarts=1"):  # from then on
+            pool.rollout(Slowly(0), 1)
 
 
 def test_envs_that_crash_their_node_end_in_an_error(cluster: Any) -> None:
     """A crash in a thread takes the node along. The next one crashes too: that ends by max_restarts."""
-    with RayPool(
-        "Faulty-v0", num_nodes=1, envs_per_node=2, max_restarts=2, fault="crash", isolation="thread"
-    ) as pool, pytest.raises(envpool_sdk.EnvError, match="max_restarts=2"):
+    with (
+        RayPool("Faulty-v0", num_nodes=1, envs_per_node=2, max_restarts=2, fault="crash", isolation="thread") as pool,
+        pytest.raises(envpool_sdk.EnvError, match="max_restarts=2"),
+    ):
         pool.async_reset()
         for _ in range(100):
             pool.send(np.zeros(2, np.int64), pool.recv(batch=2)[4]["env_id"])
 
 
 def test_envs_that_can_not_be_made(cluster: Any) -> None:
-    for fault, error, message in (
-        ("failed", envpool_sdk.EnvError, "faulty: failed in create"),
-        ("crash", envpool_sdk.EnvError, "node 0 died while its envs were made"),
+    for fault, message in (
+        ("failed", "faulty: failed in create"),
+        ("crash", "node 0 died while its envs were made"),
     ):
-        with pytest.raises(error, match=message):
+        with pytest.raises(envpool_sdk.EnvError, match=message):
             RayPool("Faulty-v0", num_nodes=1, fault=fault, where="create", isolation="thread")
-
-
-# ---- machines ---------------------------------------------------------------
-
-
-def test_a_machine_that_is_gone_is_replaced_by_another(start_cluster: Any) -> None:
-    with start_cluster(3) as cluster, make() as pool:
-        head = ray.get_runtime_context().get_node_id()
-        [rank, *_] = [node.rank for node in pool.nodes if node.node_id != head]
-        gone = rank_of(pool, rank)
-        player = Player(pool)
-        pool.async_reset()
-        for _ in range(20):
-            player.send(player.receive())
-        remove(cluster, gone.node_id)
-        mine = range(rank * N, (rank + 1) * N)
-        player.play(until=lambda: len(player.faults) == N and all(len(player.observations[env]) > 20 for env in mine))
-        assert sorted(env for env, _ in player.faults) == list(mine)
-        assert_others_never_noticed(player, rank)
-        nodes = {node.node_id for node in pool.nodes}
-        assert len(nodes) == 2
-        assert gone.node_id not in nodes
-
-
-def test_no_room_for_a_replacement(start_cluster: Any) -> None:
-    with start_cluster(2) as cluster:
-        with pytest.raises(TimeoutError, match=r"node \d was not there within start_timeout=3 s: it needs 1 CPUs"):
-            RayPool("CartPole-v1", num_nodes=3, strategy="STRICT_SPREAD", start_timeout=3)
-        with make(start_timeout=20) as pool:
-            head = ray.get_runtime_context().get_node_id()
-            [gone] = [node for node in pool.nodes if node.node_id != head]
-            player = Player(pool)
-            pool.async_reset()
-            for _ in range(20):
-                player.send(player.receive())
-            remove(cluster, gone.node_id)
-            others = [env for env in range(2 * N) if env not in gone.env_id]
-            known = {env: len(player.observations[env]) for env in others}
-            while len(player.faults) < N or any(len(player.observations[env]) < known[env] + 50 for env in others):
-                player.send(player.receive())  # the others go on
-            with pytest.raises(envpool_sdk.EnvError, match=f"node {gone.rank} was not there within start_timeout=20 s"):
-                while True:  # until only those without a place are waited for
-                    player.receive()
-            assert not rank_of(pool, gone.rank).up
-            cluster.add_node(num_cpus=1)
-            wait_for(lambda: rank_of(pool, gone.rank).up)
-            assert set(player.receive().tolist()) <= set(gone.env_id.tolist())
-
-
-def remove(cluster: Any, node_id: str) -> None:
-    [node] = [node for node in cluster.list_all_nodes() if node.node_id == node_id]
-    cluster.remove_node(node, allow_graceful=False)
 
 
 # ---- the user's process -----------------------------------------------------
@@ -342,10 +212,3 @@ def test_a_pool_that_is_dropped_gives_its_room_back(cluster: Any) -> None:
     wait_for(lambda: not any(map(psutil.pid_exists, pids)))
     with make():
         pass
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 300
-    while not condition():
-        assert time.monotonic() < end, "it never came true"
-        time.sleep(0.05)

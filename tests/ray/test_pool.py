@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import ray
-from gymnasium.vector.utils import concatenate, create_empty_array, iterate
+from gymnasium.vector.utils import concatenate, create_empty_array
 
 import envpool_sdk
 from envpool_sdk.ray import RayPool, Rollout
@@ -77,9 +77,10 @@ def assert_same(one: Any, other: Any) -> None:
         np.testing.assert_array_equal(one, other, strict=True)
 
 
-def local_rows(task: str, num_envs: int, steps: int, seed: int = 7, **options: Any) -> dict[int, list[Any]]:
-    """What each env of one local pool gives."""
-    env = envpool_sdk.make(task, num_envs=num_envs, seed=seed, **options)
+def local_rows(task: str, num_envs: int, steps: int, parts: int = 1) -> dict[int, list[Any]]:
+    """What each env of one local pool gives that plays the script, or in so many parts of it each the same."""
+    env = envpool_sdk.make(task, num_envs=num_envs, seed=7)
+    players = env.all_env_ids % (num_envs // parts)
     script = Script(env.action_space)
     found = defaultdict(list)
     observations, info = env.reset()
@@ -88,7 +89,7 @@ def local_rows(task: str, num_envs: int, steps: int, seed: int = 7, **options: A
     for step in range(steps):
         for i, row in rows(batch):
             found[i].append(row)
-        batch = env.step(script(env.all_env_ids, [step] * num_envs))
+        batch = env.step(script(players, [step] * num_envs))
     env.close()
     return found
 
@@ -133,13 +134,10 @@ def test_a_thousand_batches_lose_and_double_nobody(cluster: Any) -> None:
             np.testing.assert_array_equal(info["elapsed_step"], elapsed[ids] + 1)
             elapsed[ids] = np.where(terminated | truncated, -1, info["elapsed_step"])
             pool.send(np.zeros(len(ids), np.int64), ids)
-        while True:
-            try:
-                in_flight -= set(pool.recv()[4]["env_id"].tolist())
-            except RuntimeError as error:
-                assert "nothing is in flight" in str(error)
-                break
-        assert not in_flight
+        while in_flight:
+            in_flight -= set(pool.recv()[4]["env_id"].tolist())
+        with pytest.raises(RuntimeError, match="nothing is in flight"):
+            pool.recv()
         assert pool.faults == []
 
 
@@ -182,11 +180,11 @@ def test_reset(pool: RayPool) -> None:
 # ---- rollouts ---------------------------------------------------------------
 
 
-class Thresholds:
-    """A policy without memory: 1 where the pole leans to the right."""
+class Clumsy:
+    """A policy that drops the pole within ten steps or so."""
 
     def __call__(self, observations: Any) -> Any:
-        return (observations[:, 2] > 0).astype(np.int64)
+        return (observations[:, 2] < 0).astype(np.int64)
 
 
 def one_by_one(rollout: Rollout) -> dict[int, Any]:
@@ -224,9 +222,9 @@ def test_rollouts_are_those_of_one_local_pool(cluster: Any) -> None:
     elapsed = info["elapsed_step"]
     with make() as pool:
         for steps in (50, 20):  # the second goes on where the first ended
-            expected = local_rollout(env, Thresholds(), observations, elapsed, steps)
+            expected = local_rollout(env, Clumsy(), observations, elapsed, steps)
             observations, elapsed = expected[0][-1], expected[5][-1]
-            rollouts = list(pool.rollout(Thresholds(), steps, infos=["reward"]))
+            rollouts = list(pool.rollout(Clumsy(), steps, infos=["reward"]))
             assert sorted(rollout.rank for rollout in rollouts) == [0, 1]
             found = {env: row for rollout in rollouts for env, row in one_by_one(rollout).items()}
             assert sorted(found) == list(range(6))
@@ -235,11 +233,11 @@ def test_rollouts_are_those_of_one_local_pool(cluster: Any) -> None:
                     np.testing.assert_array_equal(one, other[:, i], strict=True)
         assert expected[3].any()  # there were resets
         # Steps and rollouts of the same envs follow each other.
-        pool.send(Thresholds()(observations))
-        observations, elapsed = env.step(Thresholds()(observations))[0], None
+        pool.send(Clumsy()(observations))
+        observations, elapsed = env.step(Clumsy()(observations))[0], None
         batch = pool.recv(batch=6)
         np.testing.assert_array_equal(batch[0][np.argsort(batch[4]["env_id"])], observations)
-        [first] = [one for one in pool.rollout(Thresholds(), 1) if one.rank == 0]
+        [first] = [one for one in pool.rollout(Clumsy(), 1) if one.rank == 0]
         np.testing.assert_array_equal(first.observations[0], observations[:3])
         assert not first.observations.flags.writeable
 
@@ -248,7 +246,7 @@ def test_rollouts_are_those_of_one_local_pool(cluster: Any) -> None:
 def test_rollouts_of_any_spaces(cluster: Any, task: str) -> None:
     with make(task, envs=2) as pool:
         script = Script(pool.action_space)
-        expected = local_rows(task, 4, 6)
+        expected = local_rows(task, 4, 6, parts=2)
         for rollout in pool.rollout(_Scripted(script, 2), 5):
             for i, env in enumerate(rollout.env_id.tolist()):
                 for step in range(6):
@@ -256,7 +254,7 @@ def test_rollouts_of_any_spaces(cluster: Any, task: str) -> None:
 
 
 class _Scripted:
-    """The same script for both nodes' envs: by their place, which the local pool must then have too."""
+    """The script as a policy, which doesn't know on which node it is."""
 
     def __init__(self, script: Script, n: int) -> None:
         self.script, self.n, self.step = script, n, -1
@@ -285,17 +283,17 @@ def test_a_policy_that_fails(pool: RayPool) -> None:
 
     with pytest.raises(ZeroDivisionError, match="of the policy"):
         list(pool.rollout(policy, 3))
-    assert len(list(pool.rollout(ray.put(Thresholds()), 3))) == 2
+    assert len(list(pool.rollout(ray.put(Clumsy()), 3))) == 2
     with pytest.raises(ValueError, match=r"infos=\['lives'\]"):
-        list(pool.rollout(Thresholds(), 3, infos=["lives"]))
+        list(pool.rollout(Clumsy(), 3, infos=["lives"]))
 
 
 def test_a_rollout_that_nobody_waits_for(pool: RayPool) -> None:
     pool.reset(seed=1)
-    for rollout in pool.rollout(Thresholds(), 5):
+    for rollout in pool.rollout(Clumsy(), 5):
         assert rollout.observations.shape == (6, 3, 4)
         break
-    assert len(list(pool.rollout(Thresholds(), 5))) == 2
+    assert len(list(pool.rollout(Clumsy(), 5))) == 2
     pool.send(np.zeros(6, np.int64))
     assert len(pool.recv(batch=6)[1]) == 6
 
@@ -318,7 +316,7 @@ def test_what_make_refuses(cluster: Any) -> None:
     ):
         with pytest.raises(ValueError, match=message):
             make(**arguments)
-    with pytest.raises(ValueError, match="no task 'CartPol-v1' is known. Did you mean 'CartPole-v1'"):
+    with pytest.raises(ValueError, match=r"no task 'CartPol-v1' is known\. Did you mean 'CartPole-v1'"):
         make("CartPol-v1")
     with make() as pool:  # there is room again
         assert len(pool) == pool.num_envs == 6
@@ -352,7 +350,7 @@ def test_wrong_sends(pool: RayPool) -> None:
     pool.send([0], [1])
     with pytest.raises(ValueError, match="env_id 1 is in flight"):
         pool.send([0], [1])
-    for call in (pool.reset, lambda: pool.rollout(Thresholds(), 1)):
+    for call in (pool.reset, lambda: pool.rollout(Clumsy(), 1)):
         with pytest.raises((RuntimeError, ValueError), match="in flight"):
             call()
     pool.recv()
@@ -361,8 +359,7 @@ def test_wrong_sends(pool: RayPool) -> None:
     for _ in range(2):
         try:
             seen += pool.recv()[4]["env_id"].tolist()
-        except ValueError as error:
-            assert "CartPole-v1" in str(error)
+        except ValueError:
             seen.append("refused")
     assert sorted(map(str, seen)) == ["4", "refused"]
     pool.send([1], [1])
@@ -404,7 +401,7 @@ def test_closed(cluster: Any) -> None:
     pool.async_reset()
     pool.close()
     pool.close()
-    for call in (pool.recv, pool.async_reset, lambda: pool.rollout(Thresholds(), 1)):
+    for call in (pool.recv, pool.async_reset, lambda: pool.rollout(Clumsy(), 1)):
         with pytest.raises((envpool_sdk.ClosedError, ValueError)):
             call()
     assert pool.faults == []

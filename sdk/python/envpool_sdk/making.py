@@ -381,7 +381,8 @@ def granted_cpus() -> int:
     ray = sys.modules.get("ray")  # not there unless the process uses it
     if ray is None or not ray.is_initialized() or ray.get_runtime_context().worker.mode != ray.WORKER_MODE:
         return 0
-    return math.ceil(ray.get_runtime_context().get_assigned_resources().get("CPU", 0))
+    cpus: float = ray.get_runtime_context().get_assigned_resources().get("CPU", 0)
+    return math.ceil(cpus)
 
 
 def _threads(task_id: str, num_threads: Any, num_envs: int, batch_size: int) -> int:

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from gymnasium import spaces
 from gymnasium.vector import AutoresetMode
 
 from envpool_sdk import making
@@ -30,10 +29,12 @@ except ModuleNotFoundError as error:
     if error.name != "ray":
         raise
     raise ModuleNotFoundError("envpool_sdk.ray needs Ray: pip install 'envpool-sdk[ray]'", name="ray") from None
-from envpool_sdk.ray_node import Ids, Node, Opened, Rollout, chosen, faults_of, joined
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+from envpool_sdk.ray_node import Ids, Node, Opened, Rollout
+from envpool_sdk.ray_trees import arrays, chosen, faults_of, joined, row_count, taken
 
 __all__ = ["NodeInfo", "RayPool", "Rollout"]
 
@@ -236,7 +237,7 @@ class RayPool:
                 are as they were.
         """
         ids = self._select(env_id)
-        actions = _arrays(self.action_space, action, len(ids), f"{self._task_id}: action")
+        actions = arrays(self.action_space, action, len(ids), f"{self._task_id}: action")
         self._check()
         lost = self._lost[ids] != None  # noqa: E711 - by element
         if lost.any():
@@ -246,7 +247,7 @@ class RayPool:
             if new.any():
                 self._call(member, ids[rows[new]], "reset", None, None)
             if not new.all():
-                self._call(member, ids[rows[~new]], "step", _taken(actions, rows[~new]))
+                self._call(member, ids[rows[~new]], "step", taken(actions, rows[~new]))
 
     def async_reset(self, env_id: Any = None, *, seed: Any = None, options: dict[str, Any] | None = None) -> None:
         """Begins new episodes in these envs (None: all); recv() gives their first rows. Arguments and errors: reset()."""
@@ -257,7 +258,9 @@ class RayPool:
         for member, rows in self._by_member(ids, np.ones(len(ids), np.bool_)):
             self._call(member, ids[rows], "reset", [seeds[row] for row in rows], options)
 
-    def reset(self, env_id: Any = None, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+    def reset(
+        self, env_id: Any = None, *, seed: Any = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
         """Begins new episodes and returns their first rows, in the order of env_id: (observations, info).
 
         Args:
@@ -298,16 +301,14 @@ class RayPool:
         """
         batch = making.integer(self._task_id, "batch", batch, 1)
         end = None if timeout is None else time.monotonic() + max(0.0, timeout)
-        while sum(map(_rows, self._ready)) < batch and (self._in_flight.any() or not self._ready):
+        while sum(map(row_count, self._ready)) < batch and (self._in_flight.any() or not self._ready):
             self._receive(end)
         parts = [self._ready.popleft()]
-        while self._ready and sum(map(_rows, parts)) < batch:
+        while self._ready and sum(map(row_count, parts)) < batch:
             parts.append(self._ready.popleft())
         return joined(self._no_rows, parts)
 
-    def rollout(
-        self, policy: Callable[[Any], Any], steps: int, *, infos: Sequence[str] = ()
-    ) -> Iterator[Rollout]:
+    def rollout(self, policy: Callable[[Any], Any], steps: int, *, infos: Sequence[str] = ()) -> Iterator[Rollout]:
         """Plays all envs on their nodes, from where they are, and ships whole rollouts.
 
         All nodes begin at once; the iterator gives each node's when it is ready, those that are first first. A node that is
@@ -333,10 +334,7 @@ class RayPool:
         members = [member for member in self._members if member.is_up()] or self._members
         if not isinstance(policy, ray.ObjectRef):
             policy = ray.put(policy)
-        calls = {
-            member.actor.rollout.remote(policy, steps, list(infos)): _Call(member, *_NOBODY)
-            for member in members
-        }
+        calls = {member.actor.rollout.remote(policy, steps, list(infos)): _Call(member, *_NOBODY) for member in members}
         for member in members:
             self._new[member.ids] = False
             self._lost[member.ids] = None
@@ -446,7 +444,9 @@ class RayPool:
         except RayTaskError as error:
             raise error.cause from None
         except RayError as error:
-            raise EnvError(f"{self._task_id}: node {member.rank} died while its envs were made: {_reason(error)}") from None
+            raise EnvError(
+                f"{self._task_id}: node {member.rank} died while its envs were made: {_reason(error)}"
+            ) from None
 
     def _no_room(self, member: _Member) -> str:
         return (
@@ -496,7 +496,9 @@ class RayPool:
         self._restarts += 1
         info = _info(lost)
         where = f" ({info.host}, process {info.pid})" if info.up else ""
-        message = f"{self._task_id}: node {lost.rank}{where} was lost with envs {lost.ids[0]} .. {lost.ids[-1]}: {reason}"
+        message = (
+            f"{self._task_id}: node {lost.rank}{where} was lost with envs {lost.ids[0]} .. {lost.ids[-1]}: {reason}"
+        )
         ray.kill(lost.actor)  # it may live and only be out of reach
         for ref in [ref for ref, call in self._calls.items() if call.member is lost]:
             del self._calls[ref]
@@ -511,7 +513,8 @@ class RayPool:
             self._failure = EnvError(f"{message}. That is more than max_restarts={self._max_restarts}")
             raise self._failure
         seeds = [
-            int(np.random.SeedSequence([seed or 0, self._restarts]).generate_state(1, np.uint64)[0]) for seed in self._seeds
+            int(np.random.SeedSequence([seed or 0, self._restarts]).generate_state(1, np.uint64)[0])
+            for seed in self._seeds
         ]
         self._members[lost.rank] = self._start(lost.rank, seeds)
 
@@ -594,32 +597,3 @@ def _info(member: _Member) -> NodeInfo:
 def _reason(error: RayError) -> str:
     """Ray's message in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
-
-
-def _rows(batch: Step) -> int:
-    return len(batch[4]["env_id"])
-
-
-def _arrays(space: Any, action: Any, n: int, where: str) -> Any:
-    """A batch of n actions as arrays [n, ...], nested as the space of one action. Raises ValueError."""
-    if isinstance(space, spaces.Dict):
-        if not isinstance(action, Mapping) or action.keys() != space.keys():
-            raise ValueError(f"{where} must be a dictionary with the keys {sorted(space)}")
-        return {key: _arrays(part, action[key], n, f"{where}[{key!r}]") for key, part in space.items()}
-    if isinstance(space, spaces.Tuple):
-        if not isinstance(action, (tuple, list)) or len(action) != len(space):
-            raise ValueError(f"{where} must be a tuple of {len(space)} entries")
-        return tuple(_arrays(part, one, n, f"{where}[{i}]") for i, (part, one) in enumerate(zip(space, action, strict=True)))
-    array = np.asarray(action, object if isinstance(space, spaces.Text) else None)
-    if array.ndim == 0 or len(array) != n:
-        raise ValueError(f"{where} must hold an action for each of {n} envs, and is of shape {array.shape}")
-    return array
-
-
-def _taken(actions: Any, rows: npt.NDArray[np.intp]) -> Any:
-    """These rows of what _arrays() gave."""
-    if isinstance(actions, dict):
-        return {key: _taken(part, rows) for key, part in actions.items()}
-    if isinstance(actions, tuple):
-        return tuple(_taken(part, rows) for part in actions)
-    return actions[rows]

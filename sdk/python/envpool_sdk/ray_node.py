@@ -14,6 +14,7 @@ import ray
 
 import envpool_sdk
 from envpool_sdk.facade import EnvPool, Step
+from envpool_sdk.ray_trees import Record, faults_of, stacked
 
 Ids = npt.NDArray[np.int32]
 
@@ -113,10 +114,10 @@ class Node:
         if missing:
             raise ValueError(f"infos={missing!r} of rollout(): the info has {', '.join(map(repr, row[4]))}")
 
-        observations = _Record(no_rows[0], steps + 1, len(ids))
-        elapsed = _Record(no_rows[4]["elapsed_step"], steps + 1, len(ids))
-        results = _Record(no_rows[1:4], steps, len(ids))
-        shown = _Record({name: no_rows[4][name] for name in infos}, steps, len(ids))
+        observations = Record(no_rows[0], steps + 1, len(ids))
+        elapsed = Record(no_rows[4]["elapsed_step"], steps + 1, len(ids))
+        results = Record(no_rows[1:4], steps, len(ids))
+        shown = Record({name: no_rows[4][name] for name in infos}, steps, len(ids))
         actions: list[Any] = []
         faults: list[tuple[int, str]] = []
         observations.write(0, row[0])
@@ -135,7 +136,7 @@ class Node:
             rank=self._rank,
             env_id=ids + self._first,
             observations=observations.tree,
-            actions=_stacked(actions),
+            actions=stacked(actions),
             rewards=rewards,
             terminated=terminated,
             truncated=truncated,
@@ -159,88 +160,7 @@ class Node:
         return batch
 
 
-def faults_of(info: Mapping[str, Any]) -> list[tuple[int, str]]:
-    """(env_id, message) of the rows of a batch that tell of a fault."""
-    if "fault" not in info:
-        return []
-    return [(i, text) for i, text in zip(info["env_id"].tolist(), info["fault"], strict=True) if text is not None]
-
-
 def _zeros(pool: EnvPool, rows: int) -> Step:
     """A batch of so many rows of zeros, as the pool would give it."""
     columns = pool._pool.observe(pool.all_env_ids[:0])
     return pool._pack(tuple(np.zeros((rows, *column.shape[1:]), column.dtype) for column in columns), None, ())
-
-
-# ---- trees ------------------------------------------------------------------
-# Batches are nested in dictionaries and tuples, as field names say. Their leaves are arrays [n, ...], but texts are tuples of n
-# str: what is a leaf is told by a batch of no rows, in which only those are ().
-
-
-def map_leaves(function: Callable[..., Any], no_rows: Any, *trees: Any) -> Any:
-    """The tree of what the function gives for the leaves of these trees that stand in one place."""
-    if isinstance(no_rows, dict):
-        return {key: map_leaves(function, part, *(tree[key] for tree in trees)) for key, part in no_rows.items()}
-    if isinstance(no_rows, tuple) and no_rows:
-        return tuple(map_leaves(function, part, *parts) for part, *parts in zip(no_rows, *trees, strict=True))
-    return function(*trees)
-
-
-def joined(no_rows: Step, batches: Sequence[Step]) -> Step:
-    """The rows of these batches in one."""
-    if len(batches) == 1:
-        return batches[0]
-
-    def join(*leaves: Any) -> Any:
-        return sum(leaves, ()) if isinstance(leaves[0], tuple) else np.concatenate(leaves)
-
-    batch: Step = map_leaves(join, no_rows, *batches)
-    if any("fault" in info for *_, info in batches):
-        batch[4]["fault"] = np.concatenate(
-            [info.get("fault", np.full(len(info["env_id"]), None, object)) for *_, info in batches]
-        )
-    return batch
-
-
-def chosen(no_rows: Step, batch: Step, rows: npt.NDArray[np.intp]) -> Step:
-    """These rows of a batch, in this order; one may be given often."""
-
-    def choose(leaf: Any) -> Any:
-        return tuple(leaf[i] for i in rows) if isinstance(leaf, tuple) else leaf[rows]
-
-    result: Step = map_leaves(choose, no_rows, batch)
-    if "fault" in batch[4]:
-        result[4]["fault"] = batch[4]["fault"][rows]
-    return result
-
-
-class _Record:
-    """Batches of n rows, one a step, in arrays [steps, n, ...]; texts in arrays of objects."""
-
-    def __init__(self, no_rows: Any, steps: int, n: int) -> None:
-        self._no_rows = no_rows
-
-        def made(leaf: Any) -> npt.NDArray[Any]:
-            if isinstance(leaf, tuple):
-                return np.empty((steps, n), object)
-            return np.empty((steps, n, *leaf.shape[1:]), leaf.dtype)
-
-        self.tree = map_leaves(made, no_rows, no_rows)
-
-    def write(self, step: int, batch: Any) -> None:
-        def put(record: npt.NDArray[Any], leaf: Any) -> None:
-            if isinstance(leaf, tuple):
-                leaf = np.fromiter(leaf, object, len(leaf))
-            record[step] = leaf
-
-        map_leaves(put, self._no_rows, self.tree, batch)
-
-
-def _stacked(actions: Sequence[Any]) -> Any:
-    """Batches of actions, one a step, as one tree of arrays [steps, n, ...]."""
-    first = actions[0]
-    if isinstance(first, Mapping):
-        return {key: _stacked([action[key] for action in actions]) for key in first}
-    if isinstance(first, (tuple, list)) and isinstance(first[0], (Mapping, tuple, np.ndarray)):
-        return tuple(_stacked(part) for part in zip(*actions, strict=True))
-    return np.stack([np.asarray(action) for action in actions])

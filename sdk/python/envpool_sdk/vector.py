@@ -87,6 +87,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             ValueError: unknown task or option (names the nearest), or a value that is not allowed.
             EnvError: an env can't be made.
         """
+        self.closed = True  # until there is something to close: Gymnasium closes whatever is dropped
         made = Setup.of(type(self), task_id, options, env_kwargs)
         mode = making.autoreset(task_id, autoreset_mode)
         self.render_mode = making.render_mode(made, render_mode)
@@ -112,6 +113,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             pool_columns=making.gymnasium_columns(made),
             copy=copy,
         )
+        self.closed = False
         self._setup = made
         spec = self._pool.spec
         making.single_agent(task_id, spec)
