@@ -125,13 +125,16 @@ def test_more_losses_than_allowed(cluster: Any) -> None:
 
 def test_envs_that_crash_their_node_end_in_an_error(cluster: Any) -> None:
     """A crash in a thread takes the node along. The next one crashes too: that ends by max_restarts."""
-    with (
-        RayPool("Faulty-v0", num_nodes=1, envs_per_node=2, max_restarts=2, fault="crash", isolation="thread") as pool,
-        pytest.raises(envpool_sdk.EnvError, match="max_restarts=2"),
-    ):
-        pool.async_reset()
-        for _ in range(100):
-            pool.send(np.zeros(2, np.int64), pool.recv(batch=2)[4]["env_id"])
+    options = {"fault": "crash", "isolation": "thread"}
+    with RayPool("Faulty-v0", num_nodes=1, envs_per_node=2, max_restarts=2, **options) as pool:
+
+        def play() -> None:
+            pool.async_reset()
+            for _ in range(100):
+                pool.send(np.zeros(2, np.int64), pool.recv(batch=2)[4]["env_id"])
+
+        with pytest.raises(envpool_sdk.EnvError, match="max_restarts=2"):
+            play()
 
 
 def test_envs_that_can_not_be_made(cluster: Any) -> None:
