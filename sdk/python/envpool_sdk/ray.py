@@ -6,6 +6,7 @@ something fails.
 
 from __future__ import annotations
 
+import logging
 import time
 import weakref
 from collections import deque
@@ -35,6 +36,8 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from envpool_sdk.ray_node import Ids, Node, Opened, Rollout
 from envpool_sdk.ray_trees import arrays, chosen, faults_of, joined, row_count, taken
+
+_LOG = logging.getLogger("envpool_sdk")
 
 __all__ = ["NodeInfo", "RayPool", "Rollout"]
 
@@ -96,6 +99,8 @@ class _Call:
     """The envs that it sent."""
     new: npt.NDArray[np.bool_]
     """Which of them were new."""
+    what: tuple[Any, ...]
+    """The method, and its arguments after the ids."""
 
 
 class _LostError(Exception):
@@ -198,6 +203,7 @@ class RayPool:
 
         self._new = np.ones(self.num_envs, np.bool_)  # the next send resets it
         self._in_flight = np.zeros(self.num_envs, np.bool_)
+        self._unread = np.zeros(self.num_envs, np.bool_)  # its row is in _ready
         self._lost = np.full(self.num_envs, None, object)  # the message that the next send is answered with
         self._calls: dict[Any, _Call] = {}  # by the reference to their result, the oldest first
         self._ready: deque[Step] = deque()
@@ -303,9 +309,10 @@ class RayPool:
         end = None if timeout is None else time.monotonic() + max(0.0, timeout)
         while sum(map(row_count, self._ready)) < batch and (self._in_flight.any() or not self._ready):
             self._receive(end)
-        parts = [self._ready.popleft()]
+        parts: list[Step] = []
         while self._ready and sum(map(row_count, parts)) < batch:
             parts.append(self._ready.popleft())
+            self._unread[parts[-1][4]["env_id"]] = False
         return joined(self._no_rows, parts)
 
     def rollout(self, policy: Callable[[Any], Any], steps: int, *, infos: Sequence[str] = ()) -> Iterator[Rollout]:
@@ -342,6 +349,7 @@ class RayPool:
 
     def _rollouts(self, calls: dict[Any, _Call]) -> Iterator[Rollout]:
         while calls:
+            self._check()
             ref = self._wait(calls, None)
             try:
                 rollout: Rollout = self._result(ref, calls[ref].member)
@@ -368,7 +376,7 @@ class RayPool:
             values, counts = np.unique(ids, return_counts=True)
             if len(values) < len(ids):
                 raise ValueError(f"{self._task_id}: env_id {values[counts > 1][0]} is given twice")
-        flying = ids[self._in_flight[ids]]
+        flying = ids[self._in_flight[ids] | self._unread[ids]]
         if len(flying):
             raise ValueError(f"{self._task_id}: env_id {flying[0]} is in flight: recv() it first")
         return ids
@@ -389,8 +397,9 @@ class RayPool:
                 yield member, rows
 
     def _call(self, member: _Member, ids: Ids, method: str, *arguments: Any) -> None:
+        """Notes the envs as in flight, and calls."""
         ref = getattr(member.actor, method).remote(ids - member.ids[0], *arguments)
-        self._calls[ref] = _Call(member, ids, self._new[ids])
+        self._calls[ref] = _Call(member, ids, self._new[ids], (method, *arguments))
         self._in_flight[ids] = True
         self._new[ids] = False
 
@@ -421,7 +430,7 @@ class RayPool:
         del self._calls[ref]
         ids = batch[4]["env_id"]
         self._in_flight[ids] = False
-        self._ready.append(batch)
+        self._put(batch)
         self._faults += faults_of(batch[4])
 
     # ---- nodes ----
@@ -450,8 +459,8 @@ class RayPool:
 
     def _no_room(self, member: _Member) -> str:
         return (
-            f"{self._task_id}: node {member.rank} was not there within start_timeout={self._start_timeout:g} s: it needs {self._cpus} CPUs"
-            f" (strategy {self._strategy}), and of the cluster's {ray.cluster_resources().get('CPU', 0):g}"
+            f"{self._task_id}: node {member.rank} was not there within start_timeout={self._start_timeout:g} s: it needs"
+            f" {self._cpus} CPUs (strategy {self._strategy}), and of the cluster's {ray.cluster_resources().get('CPU', 0):g}"
             f" {ray.available_resources().get('CPU', 0):g} are free"
         )
 
@@ -499,16 +508,12 @@ class RayPool:
         message = (
             f"{self._task_id}: node {lost.rank}{where} was lost with envs {lost.ids[0]} .. {lost.ids[-1]}: {reason}"
         )
+        _LOG.warning("%s", message)
         ray.kill(lost.actor)  # it may live and only be out of reach
-        for ref in [ref for ref, call in self._calls.items() if call.member is lost]:
-            del self._calls[ref]
-        flying = self._in_flight[lost.ids]
-        started = lost.ids[flying | ~self._new[lost.ids]]
-        self._in_flight[lost.ids] = False
-        self._lost[started] = message
-        self._faults += [(i, message) for i in started.tolist()]
-        if flying.any():
-            self._tell(lost.ids[flying])
+        calls = [call for call in self._calls.values() if call.member is lost]
+        self._calls = {ref: call for ref, call in self._calls.items() if call.member is not lost}
+        if info.up:
+            self._lose(lost.ids, message)
         if self._restarts > self._max_restarts:
             self._failure = EnvError(f"{message}. That is more than max_restarts={self._max_restarts}")
             raise self._failure
@@ -516,7 +521,22 @@ class RayPool:
             int(np.random.SeedSequence([seed or 0, self._restarts]).generate_state(1, np.uint64)[0])
             for seed in self._seeds
         ]
-        self._members[lost.rank] = self._start(lost.rank, seeds)
+        member = self._members[lost.rank] = self._start(lost.rank, seeds)
+        if not info.up:  # no env had a row from it, so none lost anything: what it was to do, this one does
+            self._new[member.ids[~self._in_flight[member.ids]]] = True
+            for call in calls:
+                self._new[call.ids] = call.new
+                self._call(member, call.ids, *call.what)
+
+    def _lose(self, ids: Ids, message: str) -> None:
+        """Notes that what these envs were doing is lost, and tells so for those in flight."""
+        flying = self._in_flight[ids]
+        started = ids[flying | ~self._new[ids]]
+        self._in_flight[ids] = False
+        self._lost[started] = message
+        self._faults += [(i, message) for i in started.tolist()]
+        if flying.any():
+            self._tell(ids[flying])
 
     def _tell(self, ids: Ids) -> None:
         """Makes the rows that say that these envs are lost. They are new then."""
@@ -527,9 +547,14 @@ class RayPool:
         info["players"]["env_id"].T[...] = ids
         info["TimeLimit.truncated"][:] = True
         info["fault"] = self._lost[ids]
-        self._ready.append(batch)
+        self._put(batch)
         self._lost[ids] = None
         self._new[ids] = True
+
+    def _put(self, batch: Step) -> None:
+        """For recv() to give."""
+        self._ready.append(batch)
+        self._unread[batch[4]["env_id"]] = True
 
     # ---- the rest ----
 
@@ -572,7 +597,7 @@ class RayPool:
 
 
 _Actor = ray.remote(Node)  # Ray restarts none: it could not say that the episodes are gone
-_NOBODY = np.empty(0, np.int32), np.empty(0, np.bool_)
+_NOBODY = np.empty(0, np.int32), np.empty(0, np.bool_), ()
 
 
 def _release(group: PlacementGroup, members: Sequence[_Member]) -> None:
