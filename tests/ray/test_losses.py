@@ -76,27 +76,28 @@ def test_a_node_that_dies_while_idle_says_so_at_the_next_send(cluster: Any) -> N
 
 def test_a_node_that_dies_in_a_rollout(cluster: Any) -> None:
     with make() as pool:
-        assert len(list(pool.rollout(Slowly(0), 5))) == 2
+        assert len(list(pool.rollout(slowly(0), 5))) == 2
         killed = rank_of(pool, 0)
-        rollouts = pool.rollout(Slowly(0.05), 20)
+        rollouts = pool.rollout(slowly(0.05), 20)
         os.kill(killed.pid, signal.SIGKILL)
         [rollout] = list(rollouts)
         assert rollout.rank == 1
         assert sorted(env for env, _ in pool.faults) == list(range(N))
         wait_for(lambda: rank_of(pool, 0).up)
-        for rollout in pool.rollout(Slowly(0), 5):
+        for rollout in pool.rollout(slowly(0), 5):
             elapsed = rollout.elapsed_step[0]
             assert (elapsed == 0).all() if rollout.rank == 0 else (elapsed > 0).any()
             assert rollout.faults == []
 
 
-class Slowly:
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
+def slowly(seconds: float) -> Callable[[Any], Any]:
+    """A policy. A function in a function, for Ray takes those along; it would import what stands in a module."""
 
-    def __call__(self, observations: Any) -> Any:
-        time.sleep(self.seconds)
+    def policy(observations: Any) -> Any:
+        time.sleep(seconds)
         return np.zeros(len(observations), np.int64)
+
+    return policy
 
 
 def test_a_reset_that_dies(cluster: Any) -> None:
@@ -120,7 +121,7 @@ def test_more_losses_than_allowed(cluster: Any) -> None:
         with pytest.raises(envpool_sdk.EnvError, match=r"node 1 .* more than max_restarts=1"):
             player.play(until=lambda: False)
         with pytest.raises(envpool_sdk.EnvError, match="more than max_restarts=1"):  # from then on
-            pool.rollout(Slowly(0), 1)
+            pool.rollout(slowly(0), 1)
 
 
 def test_envs_that_crash_their_node_end_in_an_error(cluster: Any) -> None:

@@ -322,9 +322,10 @@ class RayPool:
         lost meanwhile gives none (see `faults`), and one that is just being replaced is left out.
 
         Args:
-            policy: what gives a batch of actions for a batch of observations [n, ...]. It is pickled (by cloudpickle) for each
-                rollout; a reference that ray.put() gave is taken too. What it remembers is forgotten after the rollout. It must
-                not keep the observations, which are overwritten.
+            policy: what gives a batch of actions for a batch of observations [n, ...]. It is pickled for each rollout (by
+                cloudpickle, so a module that it stands in must be there too); a reference that ray.put() gave is taken
+                as well. What it remembers is forgotten after the rollout. It must not keep the observations, which are
+                overwritten.
             steps: of each env.
             infos: names of entries of the info to ship as well, e.g. ["reward", "lives"].
 
