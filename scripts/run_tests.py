@@ -268,14 +268,54 @@ def pytest(options: Options) -> Outcome:
     """The Python tests, those of the engine packages too. They load the reference plugins of the release preset."""
     if not build("release", options):
         return Outcome(failed=1)
-    report = ROOT / "build" / "pytest.xml"
-    which = ["-m", ""] if options.full else []
+    return run_pytest(PYTHON, "pytest", [*(["-m", ""] if options.full else []), *options.pytest])
+
+
+def run_pytest(
+    python: Path, name: str, arguments: Sequence[str | Path], variables: dict[str, str] | None = None
+) -> Outcome:
+    """pytest with what our tests look for in the environment."""
+    report = ROOT / "build" / f"{name}.xml"
     env = {
         "ENVPOOL_REFERENCE_DIR": str(ROOT / "build" / "release" / "reference"),
         "PYTHONPATH": str(bootstrap.ENGINE_LIBRARIES),
         "SDL_VIDEODRIVER": "dummy",  # no test may open a window, whatever the machine has
     }
-    return run_framework(report, [PYTHON, "-m", "pytest", f"--junitxml={report}", *which, *options.pytest], env)
+    return run_framework(report, [python, "-m", "pytest", f"--junitxml={report}", *arguments], env | (variables or {}))
+
+
+def gymnasium(options: Options) -> Outcome:
+    """The tests of the Gymnasium faces with the oldest one that is supported, laid over .venv in build/gymnasium."""
+    if not build("release", options):
+        return Outcome(failed=1)
+    folder = ROOT / "build" / "gymnasium"
+    wanted = bootstrap.requirements(["gymnasium"])
+    install: list[str | Path] = [PYTHON, "-m", "pip", "install", "--quiet", "--no-deps", "--upgrade"]
+    if call([*install, f"--target={folder}", *wanted]):
+        return Outcome(failed=1)
+    names = ("facade", "gymnasium_single", "gymnasium_vector", "registration")
+    tests = [f"tests/python/test_{name}.py" for name in names]
+    return run_pytest(PYTHON, "gymnasium", [*tests, *options.pytest], {"PYTHONPATH": str(folder)})
+
+
+def ray(options: Options) -> Outcome:
+    """The tests with Ray and RLlib, in build/ray: Ray pins an older Gymnasium and is large (1 GB with PyTorch)."""
+    if not build("release", options):
+        return Outcome(failed=1)
+    bootstrap.install_packages({"atari"})
+    wheels = [next((ROOT / "dist" / name).glob("*.whl")) for name in ("sdk", "atari")]
+    python = ROOT / "build" / "ray" / "bin" / "python"
+    install: list[str | Path] = [python, "-m", "pip", "install", "--quiet"]
+    commands: list[list[str | Path]] = [
+        [PYTHON, "-m", "venv", python.parent.parent],
+        [*install, *bootstrap.requirements(["ray"]), *wheels],
+        [*install, "--no-deps", "--force-reinstall", *wheels],  # an older build has the same version
+    ]
+    if any(map(call, commands)):
+        return Outcome(failed=1)
+    return run_pytest(
+        python, "ray", ["tests/ray", "tests/test_docs.py", "-k", "not docs or distributed", *options.pytest]
+    )
 
 
 STEPS: dict[str, tuple[str, Callable[[Options], Outcome]]] = {
@@ -286,13 +326,15 @@ STEPS: dict[str, tuple[str, Callable[[Options], Outcome]]] = {
     "docs": ("the documentation's site", docs),
     "release": ("native tests, optimised", release),
     "pytest": ("Python tests", pytest),
+    "gymnasium": ("Python tests of the Gymnasium faces, oldest Gymnasium", gymnasium),
     "asan": ("native tests, AddressSanitizer and UndefinedBehaviorSanitizer", asan),
     "tsan": ("native tests, ThreadSanitizer", tsan),
     "clang": ("native tests, built by clang; so the engines' plugins", clang),
     "pytest-asan": ("Python tests of engines, AddressSanitizer and UndefinedBehaviorSanitizer", pytest_asan),
     "pytest-tsan": ("Python tests of engines, ThreadSanitizer", pytest_tsan),
+    "ray": ("tests with Ray and RLlib, in an environment of their own", ray),
 }
-LONG = ("pytest-asan", "pytest-tsan")
+LONG = ("pytest-asan", "pytest-tsan", "ray")
 """The steps that run only if they are named, or with --all."""
 
 
@@ -308,7 +350,7 @@ def run_step(name: str, options: Options) -> Outcome:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/test", description=__doc__)
-    parser.add_argument("steps", nargs="*", metavar="step", help="names of steps (default: all)")
+    parser.add_argument("steps", nargs="*", metavar="step", help="names of steps (default: all but the long ones)")
     parser.add_argument("--list", action="store_true", help="list the steps and stop")
     parser.add_argument(
         "--all", action="store_true", help="the long sweeps too (pytest marker 'full', steps " + ", ".join(LONG) + ")"

@@ -458,7 +458,7 @@ def test_pools_cannot_be_copied() -> None:
     for env in envs:
         env.reset(seed=0)
         for copying in (pickle.dumps, copy.deepcopy):
-            with pytest.raises(TypeError, match="cannot pickle 'Pool' object"):
+            with pytest.raises(TypeError, match=r"cannot pickle .*Pass the task's id and the options"):
                 copying(env)
         env.reset()
     assert pickle.loads(pickle.dumps(envs[0].spec)).id == "CartPole-v1"

@@ -256,6 +256,11 @@ def test_import_is_light(run_python: Run) -> None:
     assert done.stdout == "[]\n", done.stderr
 
 
+def test_a_missing_extra_is_named(run_python: Run) -> None:
+    done = run_python("import sys; sys.modules['ray'] = None; import envpool_sdk.ray")
+    assert "ModuleNotFoundError: envpool_sdk.ray needs Ray: pip install 'envpool-sdk[ray]'" in done.stderr
+
+
 def test_versions_and_headers() -> None:
     assert envpool_sdk.__version__
     assert (Path(envpool_sdk.get_include()) / "envpool/env.h").is_file()

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 Columns = tuple[Array, ...]
 Faults = tuple[tuple[int, str], ...]
+Step = tuple[Any, Array, npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, Any]]
+"""A batch of a GymnasiumEnvPool."""
 
 _INT32 = np.dtype(np.int32)
 _IDS = ("env_id", "players", "players.env_id")
@@ -444,6 +446,7 @@ class EnvPool(ABC):
         return f"EnvPool({self._setup.id}, num_envs={self._pool.num_envs}, batch_size={self._pool.batch_size})"
 
     __repr__ = __str__
+    __reduce_ex__ = making.refuse_pickling
 
     def seed(self, seed: int | Sequence[int] | None = None) -> None:
         """Does nothing but warn, as EnvPool's."""

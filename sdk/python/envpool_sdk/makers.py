@@ -62,7 +62,7 @@ def make(
             0.26 its forms: see OldGymEnvPool; else as "gymnasium". "dm": a DMEnvPool, which needs the package dm_env.
         num_envs: how many envs.
         batch_size: how many of them a recv() gives; 0: all, which makes the pool synchronous.
-        num_threads: 0: as many as CPUs may be used.
+        num_threads: 0: as many as CPUs may be used; in a Ray task or actor, as Ray gave it.
         seed: of the first resets: an integer s seeds env i with s + i, a sequence has one for each env.
         max_episode_steps: steps after which an episode is truncated. None: the task's own limit; -1: no limit.
         autoreset_mode: Gymnasium's AutoresetMode, or its value.

@@ -8,12 +8,13 @@ import json
 import math
 import operator
 import os
+import sys
 import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -204,7 +205,7 @@ class Setup:
             self.options,
             num_envs=num_envs,
             batch_size=batch_size,
-            num_threads=_threads(self.id, num_threads, num_envs),
+            num_threads=_threads(self.id, num_threads, num_envs, batch_size),
             thread_affinity_offset=integer(self.id, "thread_affinity_offset", thread_affinity_offset, -1, _INT64),
             autoreset=autoreset_mode.name.lower(),
             max_episode_steps=_limit(self.id, max_episode_steps),
@@ -381,8 +382,19 @@ def single_agent(task_id: str, spec: SpecDict) -> None:
         )
 
 
-def _threads(task_id: str, num_threads: Any, num_envs: int) -> int:
+def granted_cpus() -> int:
+    """CPUs that Ray gave to the task or actor that this is, which it doesn't bind to them; 0: it is none, or asked for none."""
+    ray = sys.modules.get("ray")  # not there unless the process uses it
+    if ray is None or not ray.is_initialized() or ray.get_runtime_context().worker.mode != ray.WORKER_MODE:
+        return 0
+    cpus: float = ray.get_runtime_context().get_assigned_resources().get("CPU", 0)
+    return math.ceil(cpus)
+
+
+def _threads(task_id: str, num_threads: Any, num_envs: int, batch_size: int) -> int:
     number = integer(task_id, "num_threads", num_threads, least=0)
+    if number == 0:  # which the pool takes for all CPUs
+        return min(granted_cpus(), available_cpus(), batch_size)
     most = min(num_envs, 16 * available_cpus())
     if number > most:
         warnings.warn(
@@ -471,6 +483,17 @@ def drain(pool: Pool) -> None:
             if pool.pending == pending:
                 raise
         pending = pool.pending
+
+
+# ---- pickling ---------------------------------------------------------------
+
+
+def refuse_pickling(pool: Any, protocol: Any = None) -> NoReturn:
+    """Raises TypeError, as the __reduce_ex__ of every face: envs live in one process."""
+    raise TypeError(
+        f"cannot pickle or copy {pool}: its envs live in this process. Pass the task's id and the options, and make them"
+        " where they are needed; envpool_sdk.ray.RayPool does so on several machines"
+    )
 
 
 # ---- the end ----------------------------------------------------------------

@@ -153,6 +153,8 @@ class Env(gymnasium.Env[Any, Any]):
         """
         self._pool.load_state(0, state)
 
+    __reduce_ex__ = making.refuse_pickling
+
     def close(self, timeout: float = 2.0) -> None:
         """Ends the env. Twice is safe.
 

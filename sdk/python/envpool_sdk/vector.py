@@ -65,7 +65,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             max_episode_steps: steps after which an episode is truncated. None: the task's own limit; -1: no limit.
             autoreset_mode: Gymnasium's AutoresetMode, or its value.
             batch_size: only 0 or num_envs; smaller batches are for envpool_sdk.make().
-            num_threads: 0: as many as CPUs may be used.
+            num_threads: 0: as many as CPUs may be used; in a Ray task or actor, as Ray gave it.
             thread_affinity_offset: the first CPU to bind threads to; -1: don't bind.
             max_faults: how many failures of envs to bear before raising EnvError.
             isolation: "thread": threads of this process run the envs; "process": worker processes, so that a crash or
@@ -87,6 +87,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             ValueError: unknown task or option (names the nearest), or a value that is not allowed.
             EnvError: an env can't be made.
         """
+        self.closed = True  # until there is something to close: Gymnasium closes whatever is dropped
         made = Setup.of(type(self), task_id, options, env_kwargs)
         mode = making.autoreset(task_id, autoreset_mode)
         self.render_mode = making.render_mode(made, render_mode)
@@ -112,6 +113,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             pool_columns=making.gymnasium_columns(made),
             copy=copy,
         )
+        self.closed = False
         self._setup = made
         spec = self._pool.spec
         making.single_agent(task_id, spec)
@@ -281,6 +283,8 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             ValueError: these bytes are no such state (then nothing changes), or as in save_state().
         """
         self._pool.load_state(making.integer(self._setup.id, "env_id", env_id, 0, self.num_envs - 1), state)
+
+    __reduce_ex__ = making.refuse_pickling
 
     def close_extras(self, timeout: float = 2.0) -> None:
         """Ends the envs.
