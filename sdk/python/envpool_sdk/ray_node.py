@@ -163,4 +163,5 @@ class Node:
 def _zeros(pool: EnvPool, rows: int) -> Step:
     """A batch of so many rows of zeros, as the pool would give it."""
     columns = pool._pool.observe(pool.all_env_ids[:0])
-    return pool._pack(tuple(np.zeros((rows, *column.shape[1:]), column.dtype) for column in columns), None, ())
+    batch: Step = pool._pack(tuple(np.zeros((rows, *column.shape[1:]), column.dtype) for column in columns), None, ())
+    return batch
