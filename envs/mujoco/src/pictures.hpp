@@ -23,7 +23,7 @@ void add_picture_options(envpool::options<C>& o) {
   o.add("width", &C::width).range(1, 16384).unit("px").shapes_spec().doc("of pictures");
   o.add("height", &C::height).range(1, 16384).unit("px").shapes_spec().doc("of pictures");
   o.add("camera_id", &C::camera_id)
-      .range(-1, 100000)
+      .min(-1)  // the most is the model's to say: check_camera()
       .doc("the model's camera that takes pictures; -1: a free one that sees all");
 }
 

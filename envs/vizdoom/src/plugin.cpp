@@ -103,7 +103,8 @@ class Doom {
  public:
   static constexpr const char* doc = "Doom, played by ViZDoom's engine.";
   static constexpr ep_sharing sharing = EP_FREE;
-  static constexpr std::uint64_t flags = EP_TASK_MAY_BLOCK | EP_TASK_STICKY;
+  // Its own thread: the one of the process that makes and watches the engines (spawner.cpp).
+  static constexpr std::uint64_t flags = EP_TASK_OWN_THREADS | EP_TASK_MAY_BLOCK | EP_TASK_STICKY;
 
   using config = C;
   static void options(envpool::options<C>& o) {
@@ -186,7 +187,7 @@ class Doom {
         .at_reset()
         .doc("a recording that the episode replays, whatever the actions; empty: none");
     o.add("engine_timeout", &C::engine_timeout)
-        .range(0.1, 86400.)
+        .range(1., 86400.)
         .unit("s")
         .doc("an engine that does not answer for so long is killed");
   }

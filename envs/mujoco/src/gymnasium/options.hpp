@@ -90,7 +90,7 @@ void add_options(envpool::options<C>& o) {
   ENVPOOL_OPTION(width).range(1, 16384).unit("px").shapes_spec().doc("of pictures");
   ENVPOOL_OPTION(height).range(1, 16384).unit("px").shapes_spec().doc("of pictures");
   ENVPOOL_OPTION(camera_id)
-      .range(-1, 100000)
+      .min(-1)  // the most is the model's to say: check_camera()
       .doc("the model's camera that takes pictures; -1: a free one");
   ENVPOOL_OPTION(camera_name).doc("that camera by name; empty: by camera_id");
   ENVPOOL_OPTION(default_camera_config)
