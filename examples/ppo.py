@@ -1,10 +1,10 @@
 """PPO in one file, on a CPU: for tasks with discrete actions that show pictures (Atari, Doom) or vectors.
 
     python ppo.py                                          # Pong, as in docs/examples.md
-    python ppo.py --task DoomBasic-v1 --out runs/doom      # Doom
+    python ppo.py --task DoomBasic-v1 --options '{}'       # Doom
     python ppo.py --help
 
-The folder --out gets progress.csv (and TensorBoard's events, if that is installed), checkpoint.pt, and at the end
+The folder runs/TASK gets progress.csv (and TensorBoard's events, if that is installed), checkpoint.pt, and at the end
 learning.png and agent.gif. The same command goes on where a stopped run was.
 
 Proximal policy optimisation: Schulman et al. 2017, https://arxiv.org/abs/1707.06347; advantages by GAE, Schulman et al.
@@ -43,8 +43,8 @@ class Settings:
     """The task's options, as JSON; `envpool-sdk info TASK` shows them."""
     plugin: Path | None = None
     """A shared library that has the task, if no installed package has it."""
-    out: Path = Path("runs/pong")
-    """The folder of the run."""
+    out: Path | None = None
+    """The folder of the run. None: runs/TASK."""
     seed: int = 1
     steps: int = 3_000_000
     """Steps of environments altogether."""
@@ -77,6 +77,10 @@ class Settings:
     gif_steps: int = 600
     """Steps that agent.gif shows, at most; 0: no GIF."""
 
+    @property
+    def folder(self) -> Path:
+        return self.out or Path("runs", self.task)
+
     def make(self, num_envs: int) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
         options = {"num_threads": self.threads, **json.loads(self.options)}
         return gymnasium.make_vec(f"envpool/{self.task}", num_envs=num_envs, **options)
@@ -93,8 +97,10 @@ class Agent(nn.Module):
     ) -> None:
         super().__init__()
         self.bfloat16 = bfloat16
-        assert isinstance(observation_space, gymnasium.spaces.Box)
-        assert isinstance(action_space, gymnasium.spaces.Discrete)
+        if not isinstance(observation_space, gymnasium.spaces.Box):
+            raise ValueError(f"this agent sees one array, not {observation_space}")
+        if not isinstance(action_space, gymnasium.spaces.Discrete):
+            raise ValueError(f"this agent has discrete actions, not {action_space}")
         shape = observation_space.shape
         self.scale = 255.0 if observation_space.dtype == np.uint8 else 1.0
         if len(shape) == 3:
@@ -257,8 +263,8 @@ def update(agent: Agent, optimizer: torch.optim.Optimizer, rollout: Rollout, set
 
 def train(settings: Settings) -> Agent:
     """Trains from the latest checkpoint, or from the beginning, up to settings.steps."""
-    settings.out.mkdir(parents=True, exist_ok=True)
-    checkpoint = settings.out / "checkpoint.pt"
+    settings.folder.mkdir(parents=True, exist_ok=True)
+    checkpoint = settings.folder / "checkpoint.pt"
     torch.manual_seed(settings.seed)
     envs = settings.make(settings.num_envs)
     agent = Agent(envs.single_observation_space, envs.single_action_space, settings.bfloat16)
@@ -287,7 +293,7 @@ def train(settings: Settings) -> Agent:
         os.replace(checkpoint.with_suffix(".new"), checkpoint)  # there is always a whole one
 
     player = Player(envs, settings, seed=settings.seed + step)  # a resumed run begins new episodes
-    log = Log(settings.out, step)
+    log = Log(settings.folder, step)
     started = saved_at = time.monotonic()
     started -= seconds
     with progress() as bar:
@@ -358,14 +364,14 @@ def progress() -> Progress:
 
 def plot(settings: Settings) -> None:
     """learning.png, from progress.csv."""
-    rows = list(read_log(settings.out / "progress.csv"))
+    rows = list(read_log(settings.folder / "progress.csv"))
     figure = matplotlib.figure.Figure(figsize=(6, 3.5), layout="constrained")
     axes = figure.add_subplot(
         title=f"PPO on {settings.task}", xlabel="steps", ylabel="return, mean of the last 100 episodes"
     )
     axes.plot([row["step"] for row in rows], [row["mean_return"] for row in rows])
     axes.grid(alpha=0.3)
-    figure.savefig(settings.out / "learning.png", dpi=120)
+    figure.savefig(settings.folder / "learning.png", dpi=120)
 
 
 @torch.no_grad()
@@ -398,7 +404,7 @@ def film(agent: Agent, settings: Settings) -> None:
             break
     env.close()
     frames[0].save(
-        settings.out / "agent.gif", save_all=True, append_images=frames[1:], duration=120, loop=0, optimize=True
+        settings.folder / "agent.gif", save_all=True, append_images=frames[1:], duration=120, loop=0, optimize=True
     )
 
 
