@@ -76,6 +76,25 @@ def test_a_scenario_file_of_ones_own(tmp_path: Path) -> None:
     env.close()
 
 
+@pytest.mark.parametrize(
+    ("options", "drawn"),
+    [
+        ({}, "160x120"),
+        ({"img_height": None, "img_width": None}, "160x120"),
+        ({"img_height": 120, "img_width": 160}, "160x120"),
+        ({"img_height": 128, "img_width": 128}, "200x150"),
+        ({"img_height": 84, "img_width": 300}, "320x240"),
+        ({"img_height": 5000}, "1600x1200"),
+        ({"img_height": 128, "screen_resolution": "640x480"}, "640x480"),
+        ({"img_height": 128, "screen_resolution": ""}, ""),
+    ],
+)
+def test_what_is_drawn_covers_the_image(options: dict[str, Any], drawn: str) -> None:
+    from envpool_sdk.making import Setup
+
+    assert Setup.of(envpool_sdk.make, "DoomBasic-v1", options).values["screen_resolution"] == drawn
+
+
 def labels(task_id: str, **options: Any) -> list[str]:
     """The meanings of a task's discrete actions."""
     from envpool_sdk.making import Setup
