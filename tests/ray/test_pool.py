@@ -28,7 +28,7 @@ def needs(task: str) -> None:
         pytest.skip(f"{task} is not installed")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def pool(cluster: Any) -> Iterator[RayPool]:
     with make() as pool:
         yield pool
