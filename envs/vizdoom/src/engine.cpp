@@ -111,6 +111,9 @@ std::vector<std::string> arguments(const Scenario& s, std::uint32_t seed, const 
   return out;
 }
 
+// A start takes 0.15 s of CPU, which on a busy machine may be long, however soon a step must answer.
+constexpr Engine::Seconds kStartPatience{60};
+
 std::vector<std::string> variables(const Installation& files) {
   if (files.libraries.empty()) return {};
   const char* own = std::getenv("LD_LIBRARY_PATH");
@@ -227,8 +230,9 @@ void Engine::check(Time since) {
     child_->kill();
     throw envpool::error(EP_E_CANCELLED, "the pool is closing");
   }
-  if (Queue::Clock::now() - since > patience_)
-    fail("did not answer within " + std::to_string(static_cast<int>(patience_.count())) +
+  const Seconds patience = starting_ ? std::max(patience_, kStartPatience) : patience_;
+  if (Queue::Clock::now() - since > patience)
+    fail("did not answer within " + std::to_string(static_cast<int>(patience.count())) +
          " s (engine_timeout) and was killed");
 }
 
