@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <algorithm>
 
 #include <cerrno>
 #include <cstdlib>
@@ -111,7 +112,8 @@ std::vector<std::string> arguments(const Scenario& s, std::uint32_t seed, const 
   return out;
 }
 
-// A start takes 0.15 s of CPU, which on a busy machine may be long, however soon a step must answer.
+// A start takes 0.15 s of CPU, which on a busy machine may be long, however soon a step must
+// answer.
 constexpr Engine::Seconds kStartPatience{60};
 
 std::vector<std::string> variables(const Installation& files) {
