@@ -127,7 +127,8 @@ def test_stoix(plugins: Path, doom: None, monkeypatch: pytest.MonkeyPatch) -> No
     many actions as there are envs."""
     monkeypatch.syspath_prepend(str(Path(envpool_sdk.__file__).parent / "as_envpool/path"))
     for name in ("envpool", "envpool.python", "envpool.python.envpool", "envpool.python.protocol"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
+        monkeypatch.setitem(sys.modules, name, None)  # so that what is imported here is gone afterwards
+        del sys.modules[name]
     envpool = pytest.importorskip("envpool")
     assert envpool.python is envpool_sdk.python
     envs = envpool.make("Basic-v1", env_type="gymnasium", num_envs=2, use_combined_action=True, episodic_life=True)

@@ -330,13 +330,13 @@ class Doom {
     for (std::uint32_t i = 0; i < players(); ++i) observe(i, all.agent(i));
   }
 
-  // A camera is a player's eyes.
+  // A camera is a player's eyes: 1 the first one's, as 0, the default.
   void measure(ep_image& image) const {
     const auto height = static_cast<std::uint32_t>(f_.scenario.height),
                width = static_cast<std::uint32_t>(f_.scenario.width);
     if (image.height == 0) image.height = height;
     if (image.width == 0) image.width = width;
-    if (image.height != height || image.width != width || image.camera >= players())
+    if (image.height != height || image.width != width || image.camera > players())
       throw envpool::error(EP_E_ARGUMENT, "Doom is drawn at " + std::to_string(width) + " x " +
                                               std::to_string(height) + " (screen_resolution), by " +
                                               std::to_string(players()) +
@@ -346,7 +346,7 @@ class Doom {
   void draw(const ep_image& image) const {
     if (!played_) throw envpool::error(EP_E_STATE, "nothing to draw before the first reset()");
     const auto* from = reinterpret_cast<const std::uint8_t*>(
-        played_->players[image.camera].region(Region::kScreen).data());
+        played_->players[std::max(image.camera, 1u) - 1].region(Region::kScreen).data());
     const bool gray = f_.scenario.format == doom::Format::kGray;
     for (std::uint32_t row = 0; row < image.height; ++row) {
       std::uint8_t* to = static_cast<std::uint8_t*>(image.pixels) + row * image.row_bytes;
