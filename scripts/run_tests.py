@@ -151,15 +151,21 @@ def release(options: Options) -> Outcome:
 
 
 def clang(options: Options) -> Outcome:
-    if not (shutil.which("clang") and shutil.which("clang++")):
-        return Outcome(left_out=["there is no clang (Debian: apt-get install clang)"])
-    outcome = native("clang", options)
-    for package in bootstrap.engine_packages():
-        if build_engine(package, options):
-            outcome.passed += 1
-        else:
-            outcome.failed += 1
-    return outcome
+    return with_clang(lambda: native("clang", options))
+
+
+def clang_engines(options: Options) -> Outcome:
+    def build() -> Outcome:
+        built = [build_engine(package, options) for package in bootstrap.engine_packages()]
+        return Outcome(passed=built.count(True), failed=built.count(False))
+
+    return with_clang(build)
+
+
+def with_clang(run: Callable[[], Outcome]) -> Outcome:
+    if shutil.which("clang") and shutil.which("clang++"):
+        return run()
+    return Outcome(left_out=["there is no clang (Debian: apt-get install clang)"])
 
 
 def build_engine(package: Path, options: Options) -> bool:
@@ -329,12 +335,13 @@ STEPS: dict[str, tuple[str, Callable[[Options], Outcome]]] = {
     "gymnasium": ("Python tests of the Gymnasium faces, oldest Gymnasium", gymnasium),
     "asan": ("native tests, AddressSanitizer and UndefinedBehaviorSanitizer", asan),
     "tsan": ("native tests, ThreadSanitizer", tsan),
-    "clang": ("native tests, built by clang; so the engines' plugins", clang),
+    "clang": ("native tests, built by clang", clang),
+    "clang-engines": ("the engines' plugins, built by clang", clang_engines),
     "pytest-asan": ("Python tests of engines, AddressSanitizer and UndefinedBehaviorSanitizer", pytest_asan),
     "pytest-tsan": ("Python tests of engines, ThreadSanitizer", pytest_tsan),
     "ray": ("tests with Ray and RLlib, in an environment of their own", ray),
 }
-LONG = ("pytest-asan", "pytest-tsan", "ray")
+LONG = ("clang-engines", "pytest-asan", "pytest-tsan", "ray")
 """The steps that run only if they are named, or with --all."""
 
 

@@ -23,9 +23,11 @@ GAMES = {
     "mr_do": "MrDo",
 }
 STEPS = 1000
+ORDINARY = ("breakout", "freeway", "mr_do")  # lives, none, and a tall picture; the others in the long sweeps
+SWEEP = [game if game in ORDINARY else pytest.param(game, marks=pytest.mark.full) for game in GAMES]
 
 
-@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("game", SWEEP)
 def test_gymnasium_wrappers(game: str) -> None:
     """AtariPreprocessing and FrameStackObservation over ALE/*-v5, sticky actions and ends at lost lives included."""
     gymnasium.register_envs(ale_py)
@@ -65,7 +67,7 @@ def test_gymnasium_wrappers(game: str) -> None:
     ours.close()
 
 
-@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("game", SWEEP)
 def test_ale_vector_env(game: str) -> None:
     """ale_py.AtariVectorEnv with all its defaults: up to 30 no-ops, FIRE, clipped rewards."""
     num_envs, seed = 3, 11
