@@ -186,12 +186,13 @@ def constants_of(
     _, per_env = line_through(sizes, [curve["python_1_thread_ns"] for curve in curves])
     _, send = line_through(sizes, [curve["send_ns"] for curve in curves])
     _, native = line_through(sizes, [curve["native_1_thread_ns"] for curve in curves])
-    # A call with one env is what it costs whatever the number of envs; Python adds to that, and maybe to each env.
+    # A call with one env is what it costs whatever the number of envs. Python adds to that; what its face looks at adds
+    # columns, which the threads write.
     call = curves[0]["python_1_thread_ns"] - native
     return {
         "call": call,
-        "env": max(send, 0) + max(per_env - native, 0),
-        "work": native - send,
+        "env": max(send, 0),
+        "work": max(per_env, native) - max(send, 0),
         "row": median(run["ready_call_seconds"] / run["batch_size"] for run in ready) * 1e9,
         "claim": median(run["send_seconds"] / run["calls"] / run["batch_size"] for run in ready) * 1e9,
         "contended": median(run["contended_ns"] for run in threads),
