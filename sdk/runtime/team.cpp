@@ -15,14 +15,6 @@ void add(std::atomic<std::uint64_t>& counter, std::uint64_t more) {
   counter.store(counter.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
 }
 
-Job step_into(Batch& batch, std::uint32_t row) {
-  Job job;
-  job.kind = Job::Kind::kStep;
-  job.batch = &batch;
-  job.row = row;
-  return job;
-}
-
 }  // namespace
 
 Workspace::Workspace(const Plan& plan, std::uint32_t most_in_range)
@@ -76,13 +68,14 @@ void Team::order(std::uint32_t begin, std::uint32_t end) {
 
 void Team::step_each(std::uint32_t begin, std::uint32_t end, Batch& batch, Workspace& work,
                      const std::atomic<bool>& stop) {
+  Job step;
+  step.kind = Job::Kind::kStep;
   for (std::uint32_t at = begin; at < end; ++at) {
     // Acquire: pairs with the release of who stops us. What is in flight then is dropped.
     if (stop.load(std::memory_order_acquire)) return;
     const std::uint32_t place = order_[at];
-    const Job job = step_into(batch, place);
-    play(place, job, work);
-    deliver(place, job, work);
+    play(place, step, work);
+    deliver(place, Job::Kind::kStep, {&batch, place}, work);
   }
 }
 
@@ -131,7 +124,7 @@ void Team::step_range(std::uint32_t begin, std::uint32_t end, Batch& batch, Work
     const std::uint32_t place = work.late[i];
     work.has_ended = false;
     envs_[place]->reset(std::nullopt, nullptr, work.scratch);
-    deliver(place, step_into(batch, place), work);
+    deliver(place, Job::Kind::kStep, {&batch, place}, work);
   }
   const bool same_step = plan_.settings.autoreset == Autoreset::kSameStep;
   std::uint32_t ended = 0;
@@ -143,7 +136,7 @@ void Team::step_range(std::uint32_t begin, std::uint32_t end, Batch& batch, Work
     if (!same_step && !envs_[place]->fault()) continue;
     work.has_ended = false;
     if (same_step) end_episode(*envs_[place], work);
-    deliver(place, step_into(batch, place), work);
+    deliver(place, Job::Kind::kStep, {&batch, place}, work);
   }
   add(work.episodes, ended);
 }
@@ -233,26 +226,26 @@ void Team::end_episode(Env& env, Workspace& work) {
 }
 
 // Writes the row, and notes what its receiver must hear of.
-void Team::deliver(std::uint32_t place, const Job& job, Workspace& work) {
+void Team::deliver(std::uint32_t place, Job::Kind kind, const Destination& to, Workspace& work) {
   Env& env = *envs_[place];
-  const Row row = job.batch->row(job.row);
+  const Row row = to.batch->row(to.row);
   const bool was_over = env.over();
   env.write(row, work.scratch);
-  if (job.kind == Job::Kind::kStep && env.over() && !was_over && !work.has_ended) {
+  if (kind == Job::Kind::kStep && env.over() && !was_over && !work.has_ended) {
     add(work.episodes, 1);
     end_episode(env, work);  // it could not be observed
     if (work.has_ended) env.write(row, work.scratch);
   }
   const auto note = [&](const std::string& message) {
-    job.batch->add_fault(ids_[place], message);
+    to.batch->add_fault(ids_[place], message);
     on_fault_(first_ + place, message);
   };
   if (work.has_ended) {
-    const auto copy = [&](const Row& to, std::uint32_t column) {
-      std::memcpy(to.at(plan_, column), work.ended_data[column], plan_.columns[column].row_bytes);
+    const auto copy = [&](const Row& into, std::uint32_t column) {
+      std::memcpy(into.at(plan_, column), work.ended_data[column], plan_.columns[column].row_bytes);
     };
     for (const std::uint32_t column : plan_.pool.outcome) copy(row, column);
-    const Row final_row = job.batch->final_row(job.row);
+    const Row final_row = to.batch->final_row(to.row);
     for (std::uint32_t column = 0; column < plan_.columns.size(); ++column) copy(final_row, column);
     if (!work.ended_fault.empty()) {
       if (plan_.pool.fault) copy(row, *plan_.pool.fault);
@@ -260,8 +253,8 @@ void Team::deliver(std::uint32_t place, const Job& job, Workspace& work) {
     }
   }
   if (!env.fault()) return;
-  if (job.kind == Job::Kind::kReset && !env.played()) {
-    job.batch->add_failure(env.message());
+  if (kind == Job::Kind::kReset && !env.played()) {
+    to.batch->add_failure(env.message());
   } else {
     note(env.message());
   }

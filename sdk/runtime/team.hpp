@@ -20,13 +20,18 @@
 
 namespace envpool::runtime {
 
+// Where a row goes.
+struct Destination {
+  Batch* batch = nullptr;
+  std::uint32_t row = 0;
+};
+
 // What is to be done with an env.
 struct Job {
   enum class Kind { kCreate, kReset, kStep, kVisit } kind = Kind::kCreate;
   std::optional<std::uint64_t> seed;
   std::shared_ptr<const Options> at_reset;
-  Batch* batch = nullptr;  // where its row goes
-  std::uint32_t row = 0;
+  Destination to;  // if it is known already
 };
 
 // What a thread that runs envs has: working memory and figures.
@@ -81,7 +86,7 @@ class Team {
   // Does a step or reset.
   void play(std::uint32_t place, const Job& job, Workspace& work);
   // Then writes its row, and notes what the row's receiver must hear of.
-  void deliver(std::uint32_t place, const Job& job, Workspace& work);
+  void deliver(std::uint32_t place, Job::Kind kind, const Destination& to, Workspace& work);
   // For the next step_each of all envs begin .. end-1, in one call or several: those that begin
   // anew come first. A reset may cost as much as many steps, and what costs most must not be what
   // everybody waits for in the end.

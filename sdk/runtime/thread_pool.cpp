@@ -329,9 +329,9 @@ void ThreadPool::prepare(std::span<const std::uint32_t> ids, Job::Kind kind) {
   }
   for (std::uint32_t i = 0; i < ids.size(); ++i) {
     Job& job = team_.job(ids[i]);
-    job.kind = kind;
-    job.batch = batch;
-    job.row = i;
+    // Looked at before it is written: a step after a step leaves the line where it is.
+    if (job.kind != kind) job.kind = kind;
+    if (batch) job.to = {batch, i};
   }
   in_flight_ += count;
 }
@@ -353,20 +353,18 @@ void ThreadPool::enqueue(std::span<const std::uint32_t> ids) {
   for (std::size_t i = 0; i < lanes_.size(); ++i) lanes_[i]->push(split_[i]);
 }
 
-// Asynchronous: the next rows, of the open batch and of those after it. True if no other env in
-// flight is without a row.
-bool ThreadPool::claim_rows(std::span<const std::uint32_t> ids) {
+// Asynchronous: the next rows, of the open batch and of those after it; they are noted in
+// runner.rows. True if no other env in flight is without a row.
+bool ThreadPool::claim_rows(std::span<const std::uint32_t> ids, Runner& runner) {
   const std::lock_guard lock(mutex_);
-  for (const std::uint32_t id : ids) {
+  for (std::size_t i = 0; i < ids.size(); ++i) {
     if (!open_) {
       queue_.push_back(std::move(reserved_.back()));
       reserved_.pop_back();
       open_ = queue_.back().get();
     }
-    Job& job = team_.job(id);
-    job.batch = open_;
-    job.row = open_->claimed++;
-    open_->envs.push_back(id);  // there is room: see reserve_rows
+    runner.rows[i] = {open_, open_->claimed++};
+    open_->envs.push_back(ids[i]);  // there is room: see reserve_rows
     if (open_->claimed == batch_size_) open_ = nullptr;
   }
   unclaimed_ -= static_cast<std::uint32_t>(ids.size());

@@ -65,9 +65,10 @@ class ThreadPool final : public Pool {
   // What a thread that runs envs has.
   struct Runner {
     Runner(const Plan& plan, std::uint32_t home_)
-        : home(home_), chunk(kMostChunk), work(plan, kMostChunk) {}
+        : home(home_), chunk(kMostChunk), rows(kMostChunk), work(plan, kMostChunk) {}
     const std::uint32_t home;  // the lane and segment that it takes from first
     std::vector<std::uint32_t> chunk;
+    std::vector<Destination> rows;  // that claim_rows() claimed last
     Workspace work;
   };
 
@@ -117,7 +118,7 @@ class ThreadPool final : public Pool {
   bool claim_whole(Segment& segment, Range& range);
   void sweep_range(std::uint32_t begin, std::uint32_t end, Batch& batch, Runner& runner);
   void measure(std::chrono::nanoseconds spent, std::uint32_t count);
-  bool claim_rows(std::span<const std::uint32_t> ids);
+  bool claim_rows(std::span<const std::uint32_t> ids, Runner& runner);
 
   // By users' threads, under mutex_.
   void start_worker();

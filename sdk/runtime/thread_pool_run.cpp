@@ -163,19 +163,20 @@ void ThreadPool::run(std::uint32_t count, Runner& runner) {
 // Writes the rows of envs that were run.
 void ThreadPool::deliver(std::span<const std::uint32_t> ids, Runner& runner) {
   if (ids.empty()) return;
-  const bool last = !synchronous() && claim_rows(ids);
+  const bool last = !synchronous() && claim_rows(ids, runner);
   Batch* batch = nullptr;  // of the last rows written, and how many of them are not finished yet
   std::uint32_t count = 0;
   const auto finish = [&] {
     if (batch && batch->finish(count)) done_.notify();
     count = 0;
   };
-  for (const std::uint32_t id : ids) {
-    const Job& job = team_.job(id);
-    if (job.batch != batch) finish();
-    batch = job.batch;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const Job& job = team_.job(ids[i]);
+    const Destination& to = synchronous() ? job.to : runner.rows[i];
+    if (to.batch != batch) finish();
+    batch = to.batch;
     try {
-      team_.deliver(id, job, runner.work);
+      team_.deliver(ids[i], job.kind, to, runner.work);
       ++count;
     } catch (const std::exception& error) {  // our own: no memory
       fail(std::string(plan_.task.id) + ": " + error.what());

@@ -281,12 +281,10 @@ void Worker::play(std::uint32_t place) {
   }
   Batch& batch = batch_of(asked, 0);
   batch.begin(asked.row + 1);
-  job.batch = &batch;
-  job.row = asked.row;
   team_->play(place, job, work_);
-  team_->deliver(place, job, work_);
+  team_->deliver(place, job.kind, {&batch, asked.row}, work_);
   publish_figures();
-  finish(place, batch, job.row);
+  finish(place, batch, asked.row);
 }
 
 // Relaxed: figures for people.
