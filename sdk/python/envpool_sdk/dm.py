@@ -26,6 +26,7 @@ from envpool_sdk import making
 from envpool_sdk.facade import Columns, EnvPool, Faults
 from envpool_sdk.making import Setup
 from envpool_sdk.rows import Rows, info_fields, row_encoder
+from envpool_sdk.single import ONLY, OneEnv
 from envpool_sdk.spaces import Tree, action_fields, field_space, length_space, limits, nest
 from envpool_sdk.workers import Workers
 
@@ -235,7 +236,7 @@ _MID = np.int32(StepType.MID)
 # ---- one env ----------------------------------------------------------------
 
 
-class Environment(dm_env.Environment):  # type: ignore[misc]
+class Environment(OneEnv, dm_env.Environment):  # type: ignore[misc]
     """One env of a task, without a batch dimension; envpool_sdk.make_dm(task_id) makes it.
 
     Observations are arrays, in dictionaries and tuples as the fields' names say; reward and discount are floats, and None
@@ -267,7 +268,7 @@ class Environment(dm_env.Environment):  # type: ignore[misc]
             EnvError: the env can't be made.
         """
         made = Setup.of(type(self), task_id, options)
-        [self._seed] = making.seeds_of(task_id, seed, _ONLY)
+        [self._seed] = making.seeds_of(task_id, seed, ONLY)
         self._pool = made.open(
             self,
             num_envs=1,
@@ -323,36 +324,7 @@ class Environment(dm_env.Environment):  # type: ignore[misc]
         """The spec of an action, nested as the action."""
         return action_spec(self._pool.spec)
 
-    @property
-    def faults(self) -> list[tuple[int, str]]:
-        """(0, message) of the latest faults, at most 1000, oldest first; after close() too."""
-        return self._pool.faults
-
-    def save_state(self) -> bytes:
-        """The env's whole state, frame stack and generators included, for load_state().
-
-        Raises:
-            ValueError: the task can't save its state. RuntimeError: the env was never reset.
-        """
-        return self._pool.save_state(0)
-
     def load_state(self, state: bytes) -> None:
-        """Takes a state that an env with the same settings saved: the next step goes on there.
-
-        Raises:
-            ValueError: these bytes are no such state; then nothing changes.
-        """
-        self._pool.load_state(0, state)
-        columns = self._pool.observe(_ONLY)
+        super().load_state(state)
+        columns = self._pool.observe(ONLY)
         self._begins = bool(columns[self._terminated][0] | columns[self._truncated][0])
-
-    def close(self, timeout: float = 2.0) -> None:
-        """Ends the env. Twice is safe.
-
-        Args:
-            timeout: seconds to wait for an env that hangs.
-        """
-        self._pool.close(timeout)
-
-
-_ONLY = np.zeros(1, np.int32)

@@ -1,8 +1,8 @@
-"""One env for gymnasium.make(), over a pool of one."""
+"""One env over a pool of one: for gymnasium.make(), and what others of one env have as well."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
@@ -15,10 +15,52 @@ from envpool_sdk.rows import Rows, row_encoder
 from envpool_sdk.spaces import action_space, observation_space
 from envpool_sdk.workers import Workers
 
+if TYPE_CHECKING:
+    from envpool_sdk._native import Pool
+
 Step = tuple[Any, float, bool, bool, dict[str, Any]]
+ONLY = np.zeros(1, np.int32)
+"""The ids of a pool of one."""
 
 
-class Env(gymnasium.Env[Any, Any]):
+class OneEnv:
+    """What every face of one env has. A subclass makes the pool."""
+
+    _pool: Pool
+
+    @property
+    def faults(self) -> list[tuple[int, str]]:
+        """(0, message) of the latest faults, at most 1000, oldest first; after close() too."""
+        return self._pool.faults
+
+    def save_state(self) -> bytes:
+        """The env's whole state, frame stack and generators included, for load_state().
+
+        Raises:
+            ValueError: the task can't save its state. RuntimeError: the env was never reset.
+        """
+        return self._pool.save_state(0)
+
+    def load_state(self, state: bytes) -> None:
+        """Takes a state that an env with the same settings saved: the next step goes on there.
+
+        Raises:
+            ValueError: these bytes are no such state; then nothing changes.
+        """
+        self._pool.load_state(0, state)
+
+    def close(self, timeout: float = 2.0) -> None:
+        """Ends the env. Twice is safe.
+
+        Args:
+            timeout: seconds to wait for an env that hangs.
+        """
+        self._pool.close(timeout)
+
+    __reduce_ex__ = making.refuse_pickling
+
+
+class Env(OneEnv, gymnasium.Env[Any, Any]):
     """One env of a task. gymnasium.make("envpool/<id>") makes it and adds the time limit, so that there is none here.
 
     Observations and actions are as `envpool_sdk.spaces` says. The info holds the plugin's info fields and, below
@@ -96,7 +138,7 @@ class Env(gymnasium.Env[Any, Any]):
         """
         chosen = self._setup.reset_options(options)
         seed = None if seed is None else making.integer(self._setup.id, "seed", seed, least=0)
-        [engine_seed] = making.seeds_of(self._setup.id, seed, _ONLY)
+        [engine_seed] = making.seeds_of(self._setup.id, seed, ONLY)
         super().reset(seed=seed)
         if engine_seed is None and not self._seeded:
             engine_seed = int(self.np_random.integers(2**64, dtype=np.uint64))
@@ -125,43 +167,9 @@ class Env(gymnasium.Env[Any, Any]):
             info["fault"] = faults[0][1]
         return info
 
-    @property
-    def faults(self) -> list[tuple[int, str]]:
-        """(0, message) of the latest faults, at most 1000, oldest first; after close() too."""
-        return self._pool.faults
-
     def render(self) -> npt.NDArray[np.uint8] | None:
         """The present state as uint8[height, width, 3]; None with a warning if no render_mode was given."""
         if self.render_mode is None:
             gymnasium.logger.warn(f"{self._setup.id}: render() needs render_mode='rgb_array'")
             return None
         return self._pool.render(0, *self._camera)
-
-    def save_state(self) -> bytes:
-        """The env's whole state, frame stack and generators included, for load_state().
-
-        Raises:
-            ValueError: the task can't save its state. RuntimeError: the env was never reset.
-        """
-        return self._pool.save_state(0)
-
-    def load_state(self, state: bytes) -> None:
-        """Takes a state that an env with the same settings saved: the next step goes on there.
-
-        Raises:
-            ValueError: these bytes are no such state; then nothing changes.
-        """
-        self._pool.load_state(0, state)
-
-    __reduce_ex__ = making.refuse_pickling
-
-    def close(self, timeout: float = 2.0) -> None:
-        """Ends the env. Twice is safe.
-
-        Args:
-            timeout: seconds to wait for an env that hangs.
-        """
-        self._pool.close(timeout)
-
-
-_ONLY = np.zeros(1, np.int32)
