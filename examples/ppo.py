@@ -1,6 +1,6 @@
 """PPO in one file, on a CPU: for tasks with discrete actions that show pictures (Atari, Doom) or vectors.
 
-    python ppo.py                                          # Pong, as in docs/examples.md
+    python ppo.py --bfloat16                               # Pong, as in docs/examples.md
     python ppo.py --task DoomBasic-v1 --options '{}'       # Doom
     python ppo.py --help
 

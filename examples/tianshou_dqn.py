@@ -1,4 +1,4 @@
-"""Tianshou over a pool: DQN on a task with pictures. Its collectors take what envpool_sdk.make() gives as it is.
+"""Tianshou over a pool: DQN on a task with pictures. Its collectors take what envpool_sdk.make_gymnasium() gives as it is.
 
 `python tianshou_dqn.py` trains on Doom; --help shows what else there is.
 """

@@ -1,6 +1,6 @@
 """examples/procgen: an engine that nobody here wrote, played in lockstep with its own library.
 
-Needs Procgen's library: scripts/test puts it where this finds it. By hand: `pip install --no-deps procgen-mirror`.
+Needs Procgen's library: scripts/test puts it into .venv/engine-libraries, which has to be in PYTHONPATH.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ GAMES: tuple[str, ...] = PACKAGE.GAMES
 FILES: dict[str, str] = PACKAGE.procgen()
 
 pytestmark = [
-    pytest.mark.skipif(not FILES, reason="Procgen is not installed: pip install --no-deps procgen-mirror"),
+    pytest.mark.skipif(not FILES, reason="there is no library of Procgen: scripts/test installs it on Linux x86-64"),
     pytest.mark.skipif(shutil.which("cmake") is None, reason="cmake is not installed"),
 ]
 

@@ -12,7 +12,8 @@
 // Handle: uint8[8]. Env ids: [k], of any integer dtype; without them, all envs. Actions: one array
 // [k, ...] a field, each followed by its lengths where it has them, in the field's dtype or in one
 // that holds the same values: JAX has no 64 bits unless told so. Columns: all of Plan::columns, in
-// order, [rows, ...], likewise in any dtype, as whoever traces the program asked: integers that
+// order, [rows, ...], in the column's dtype or another of its kind (integers and bool; float32 and
+// float64), as whoever traces the program asked: integers that
 // don't fit are cut, floats rounded, as JAX does it.
 #pragma once
 

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+import types
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ import numpy as np
 import pytest
 
 import envpool_sdk
+from envpool_sdk import gym_face
 
 ROOT = Path(__file__).parents[2]
 
@@ -82,6 +84,20 @@ def run_python() -> Callable[..., subprocess.CompletedProcess[str]]:
         )
 
     return run
+
+
+@pytest.fixture
+def gym() -> types.ModuleType:
+    return pytest.importorskip("gym", reason="needs the package gym")
+
+
+@pytest.fixture
+def old_gym(gym: types.ModuleType, monkeypatch: pytest.MonkeyPatch) -> Iterator[types.ModuleType]:
+    """The installed gym, which says that it is 0.23.1; docs/dev/compat.md tells how to install the real one."""
+    monkeypatch.setattr(gym, "__version__", "0.23.1")
+    gym_face.pool_class.cache_clear()
+    yield gym
+    gym_face.pool_class.cache_clear()
 
 
 @pytest.fixture(scope="session")

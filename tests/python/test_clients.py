@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ import numpy as np
 import pytest
 
 import envpool_sdk
-from envpool_sdk import gym_face
 
 
 @pytest.fixture
@@ -27,16 +25,6 @@ def atari() -> None:
 @pytest.fixture
 def doom() -> None:
     pytest.importorskip("envpool_vizdoom")
-
-
-@pytest.fixture
-def old_gym(monkeypatch: pytest.MonkeyPatch) -> Iterator[types.ModuleType]:
-    """The installed gym, which says that it is 0.23.1; see test_gym.py."""
-    gym = pytest.importorskip("gym", reason="needs the package gym")
-    monkeypatch.setattr(gym, "__version__", "0.23.1")
-    gym_face.pool_class.cache_clear()
-    yield gym
-    gym_face.pool_class.cache_clear()
 
 
 def test_cleanrl(atari: None, old_gym: types.ModuleType) -> None:

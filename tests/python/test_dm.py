@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -269,6 +270,8 @@ def test_single_states() -> None:
     expected = [env.step(1).observation.tolist() for _ in range(3)]
     env.load_state(state)
     assert [env.step(1).observation.tolist() for _ in range(3)] == expected
+    with pytest.raises(TypeError, match="cannot pickle or copy"):
+        copy.copy(env)
 
 
 def test_a_single_fault() -> None:

@@ -127,6 +127,10 @@ def test_array_specs() -> None:
     spec = envpool_sdk.make_spec("KitchenSink-v0")
     assert {"move", "path", "path_length", "hand.0"} < spec.action_array_spec.keys()
     assert {"obs:num.bool", "obs:vec", "info:lives"} < spec.state_array_spec.keys()
+    keys, bits = spec.action_array_spec["keys"], spec.state_array_spec["obs:bits"]
+    assert (keys.minimum, keys.maximum, bits.minimum, bits.maximum) == (0, 1, 0, 1)
+    config = envpool_sdk.make_spec("CartPole-v1", num_envs=4).config
+    assert (config.num_envs, config.batch_size, config.max_num_players) == (4, 4, 1)
 
 
 # ---- seeds ----

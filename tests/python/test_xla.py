@@ -446,6 +446,8 @@ def test_what_has_no_place_in_a_program() -> None:
         make(autoreset_mode="SameStep").xla()
     with pytest.raises(ValueError, match=r"xla\(\) needs a pool made with copy=True"):
         make(copy=False).xla()
+    with pytest.raises(ValueError, match="zero_discount_on_life_loss=False"):
+        envpool_sdk.make("Image-v0", "dm", zero_discount_on_life_loss=True).xla()
 
 
 def test_jax_is_loaded_only_when_asked_for(run_python: Callable[..., Any], plugins: Path) -> None:

@@ -2,9 +2,8 @@
 //
 // libenv and env.h differ in three ways, which Env levels out:
 //   - libenv starts the next episode by itself and shows its first picture where the last one of
-//   the
-//     old should be. Env keeps the last picture that the engine drew of an episode, which is the
-//     one before its end, and begins the next where the engine stands.
+//     the old should be. Env keeps the last picture that the engine drew of an episode, which is
+//     the one before its end, and begins the next where the engine stands.
 //   - A libenv game has no reset: Procgen ends an episode when it is given the action -1.
 //   - A seed is given when a game is made: a seeded reset makes a new one.
 #include <array>
@@ -126,7 +125,7 @@ struct Procgen {
   struct outcome {
     frame pixels{};
     std::int32_t level_seed = 0;
-    std::uint8_t level_complete = 0;
+    bool level_complete = false;
   } now{};
 
   // A seed below 2^31 is Procgen's rand_seed, a larger one is folded into it.
@@ -159,7 +158,7 @@ struct Procgen {
     if (!fresh) engine->play(game::restart);
     if (!fresh && !engine->first())
       throw envpool::error(EP_E_FAILED, "Procgen did not begin an episode");
-    now = {engine->picture(), engine->next_level_seed(), 0};
+    now = {engine->picture(), engine->next_level_seed(), false};
     fresh = false;
   }
 
@@ -179,7 +178,7 @@ struct Procgen {
   void observe(const envpool::view& v) const {
     v.put(f.sight, now.pixels);
     v.put(f.level_seed, now.level_seed);
-    v.put(f.level_complete, now.level_complete != 0);
+    v.put(f.level_complete, now.level_complete);
   }
 
   void draw(const ep_image& image) const {

@@ -27,7 +27,7 @@ from envpool_sdk.facade import Columns, EnvPool, Faults
 from envpool_sdk.making import Setup
 from envpool_sdk.rows import Rows, info_fields, row_encoder
 from envpool_sdk.single import ONLY, OneEnv
-from envpool_sdk.spaces import Tree, action_fields, field_space, length_space, limits, nest
+from envpool_sdk.spaces import Tree, action_fields, bounds, field_space, length_space, limits, nest
 from envpool_sdk.workers import Workers
 
 if TYPE_CHECKING:
@@ -72,19 +72,11 @@ def _field(field: FieldDict, dtype: npt.DTypeLike, unnamed: str) -> specs.Array:
     dtype, name = np.dtype(dtype), field["name"].rpartition("/")[2] or unnamed
     if field["kind"] == "text":
         return specs.StringArray(field["shape"][:-1], name=name)
-    if field["kind"] == "discrete":
-        n = np.asarray(field["n"], np.int64)
-        start = np.zeros_like(n) if field["start"] is None else np.asarray(field["start"], np.int64)
-        if field["shape"] == () and start == 0:
-            return specs.DiscreteArray(int(n), dtype=dtype, name=name)
-        return specs.BoundedArray(field["shape"], dtype, start, start + n - 1, name=name)
-    if field["kind"] == "multi_binary":
-        return specs.BoundedArray(field["shape"], dtype, 0, 1, name=name)
-    if field["low"] is None and field["high"] is None and dtype.kind == "f":
+    low, high = bounds(field)
+    if field["kind"] == "discrete" and field["shape"] == () and low == 0:
+        return specs.DiscreteArray(int(high) + 1, dtype=dtype, name=name)
+    if field["kind"] == "box" and field["low"] is None and field["high"] is None and dtype.kind == "f":
         return specs.Array(field["shape"], dtype, name=name)
-    least, most = limits(dtype)
-    low = least if field["low"] is None else field["low"]
-    high = most if field["high"] is None else field["high"]
     return specs.BoundedArray(field["shape"], dtype, low, high, name=name)
 
 
@@ -104,7 +96,7 @@ class State:
     """
 
     def __init__(self, native: SpecDict) -> None:
-        agents = (native["max_agents"],) if native["max_agents"] > 1 else ()
+        agents = _agents(native)
         observed = nest(((f["name"], _observed(f, "obs")) for f in native["obs"]), tuples=True)
         self._is_whole = not isinstance(observed, dict)
         informed = ((n, _length_spec(f, n) if long else _info(f)) for n, f, _, long in info_fields(native))
@@ -218,16 +210,16 @@ class DMEnvPool(EnvPool, dm_env.Environment):  # type: ignore[misc]
 
     def reward_spec(self) -> specs.Array:
         """The spec of one env's reward."""
-        return specs.Array(self._agents, np.float32, "reward")
+        return specs.Array(_agents(self._pool.spec), np.float32, "reward")
 
     def discount_spec(self) -> specs.Array:
         """The spec of one env's discount."""
-        return specs.BoundedArray(self._agents, np.float32, 0.0, 1.0, "discount")
+        return specs.BoundedArray(_agents(self._pool.spec), np.float32, 0.0, 1.0, "discount")
 
-    @property
-    def _agents(self) -> tuple[int, ...]:
-        agents = self._pool.spec["max_agents"]
-        return (agents,) if agents > 1 else ()
+
+def _agents(native: SpecDict) -> tuple[int, ...]:
+    """The agent dimension of a row, if there are several agents."""
+    return (native["max_agents"],) if native["max_agents"] > 1 else ()
 
 
 _MID = np.int32(StepType.MID)

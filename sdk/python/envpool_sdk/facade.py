@@ -262,7 +262,7 @@ class EnvPool(ABC):
         return self.recv()
 
     def send(self, action: Any, env_id: Any = None) -> None:
-        """Steps these envs; recv() gives their rows. Envs that were never reset are reset instead.
+        """Steps these envs; recv() gives their rows. Where none of them was ever reset, they are reset instead.
 
         Args:
             action: one action for each env, batched; see the class. Copied. Where all of these envs only begin anew,
@@ -272,7 +272,8 @@ class EnvPool(ABC):
 
         Raises:
             ValueError: the actions are not in the action space, or an env is out of range, given twice or in flight.
-            RuntimeError: (autoreset disabled) an env's episode has ended.
+            RuntimeError: some of these envs were never reset and others were, or (autoreset disabled) an env's episode
+                has ended.
             Nothing was sent then.
         """
         if action.__class__ is dict:

@@ -23,13 +23,9 @@ def package() -> ModuleType | None:
     return gym  # type: ignore[no-any-return]
 
 
-def is_old(gym: ModuleType | None) -> bool:
+def is_old(gym: ModuleType) -> bool:
     """Whether this gym has the old forms."""
-    return gym is not None and _version(gym) < NEW
-
-
-def _version(gym: ModuleType) -> tuple[int, ...]:
-    return tuple(map(int, gym.__version__.split(".")[:2]))
+    return tuple(map(int, gym.__version__.split(".")[:2])) < NEW
 
 
 @functools.cache

@@ -158,10 +158,11 @@ _ARGUMENTS = {
 
 
 def make_spec(task_id: str, env_type: str = "gymnasium", **arguments: Any) -> Spec:
-    """What make() would make with these arguments, without making an env.
+    """The spec of what make() would make with these arguments, without making an env. What only a pool looks at (its
+    config's num_threads, isolation, ...) is taken as given.
 
     Raises:
-        ValueError: as make().
+        ValueError: unknown task, env_type or option, or an option's value that is not allowed.
     """
     config = {name: arguments.pop(name, default) for name, default in _ARGUMENTS.items()}
     made, face = _setup(task_id, env_type, arguments, config["env_kwargs"])
@@ -169,6 +170,8 @@ def make_spec(task_id: str, env_type: str = "gymnasium", **arguments: Any) -> Sp
     if config["max_episode_steps"] is None:
         config["max_episode_steps"] = native["max_episode_steps"]
     config["gym_reset_return_info"] = _return_info(task_id, face, config["gym_reset_return_info"])
+    config["batch_size"] = config["batch_size"] or config["num_envs"]
+    config["max_num_players"] = native["max_agents"]
     return Spec.of(made, native, {**made.values, "task_id": made.id, **config}, face.convert)
 
 

@@ -348,7 +348,7 @@ def camera(task_id: str, width: int, height: int, camera_id: int) -> tuple[int, 
     return (
         integer(task_id, "render_width", width, 0, _UINT32),
         integer(task_id, "render_height", height, 0, _UINT32),
-        integer(task_id, "render_camera_id", camera_id, 0, _UINT32),
+        integer(task_id, "render_camera_id", camera_id, 0, MOST_CAMERAS),
     )
 
 

@@ -130,7 +130,8 @@ class Node:
             elapsed.write(t + 1, row[4]["elapsed_step"])
             results.write(t, row[1:4])
             shown.write(t, {name: row[4][name] for name in infos})
-            faults += faults_of(self._ship(row)[4])
+            if "fault" in row[4]:
+                faults += faults_of(self._ship(row)[4])
         rewards, terminated, truncated = results.tree
         return Rollout(
             rank=self._rank,

@@ -112,11 +112,7 @@ def arrays(space: Any, action: Any, n: int, where: str) -> Any:
 
 def taken(actions: Any, rows: npt.NDArray[np.intp]) -> Any:
     """These rows of what arrays() gave."""
-    if isinstance(actions, dict):
-        return {key: taken(part, rows) for key, part in actions.items()}
-    if isinstance(actions, tuple):
-        return tuple(taken(part, rows) for part in actions)
-    return actions[rows]
+    return map_leaves(lambda array: array[rows], actions, actions)
 
 
 def stacked(actions: Sequence[Any]) -> Any:

@@ -129,20 +129,29 @@ def limits(dtype: np.dtype[Any]) -> tuple[Any, Any]:
     return np.iinfo(dtype).min, np.iinfo(dtype).max
 
 
+def bounds(field: FieldDict) -> tuple[Any, Any]:
+    """The least and the greatest value of a field: one for all elements, or an array with one for each."""
+    if field["kind"] == "discrete":
+        n = np.asarray(field["n"], np.int64)[()]
+        start = np.int64(0) if field["start"] is None else np.asarray(field["start"], np.int64)[()]
+        return start, start + n - 1
+    if field["kind"] == "multi_binary":
+        return 0, 1
+    least, most = limits(np.dtype(field["dtype"]))
+    return least if field["low"] is None else field["low"], most if field["high"] is None else field["high"]
+
+
 def _box(field: FieldDict) -> spaces.Box:
     dtype = np.dtype(field["dtype"])
-    least, most = limits(dtype)
-    low = _spread(np.asarray(least, dtype) if field["low"] is None else field["low"], field)
-    high = _spread(np.asarray(most, dtype) if field["high"] is None else field["high"], field)
+    low, high = (_spread(np.asarray(bound, dtype), field) for bound in bounds(field))
     return spaces.Box(low, high, field["shape"], dtype.type)
 
 
 def _discrete(field: FieldDict) -> spaces.Space[Any]:
-    n = np.asarray(field["n"], np.int64)
-    start = np.zeros_like(n) if field["start"] is None else np.asarray(field["start"], np.int64)
+    start, most = bounds(field)
     if field["shape"] == ():
-        return spaces.Discrete(int(n), start=int(start))
-    return spaces.MultiDiscrete(_spread(n, field), start=_spread(start, field))
+        return spaces.Discrete(int(most - start + 1), start=int(start))
+    return spaces.MultiDiscrete(_spread(most - start + 1, field), start=_spread(start, field))
 
 
 def _multi_binary(field: FieldDict) -> spaces.Space[Any]:

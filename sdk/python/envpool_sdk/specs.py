@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
-from envpool_sdk.spaces import action_fields, action_space, length_space, limits, observation_space
+from envpool_sdk.spaces import action_fields, action_space, bounds, length_space, limits, observation_space
 
 if TYPE_CHECKING:
     from envpool_sdk._native import FieldDict, SpecDict
@@ -129,14 +129,9 @@ def _config(values: Mapping[str, Any]) -> Any:
 
 
 def _array(one: FieldDict) -> ArraySpec:
-    dtype = np.dtype(one["dtype"])
-    if one["kind"] == "discrete" and one["n"] is not None:
-        start = 0 if one["start"] is None else one["start"]
-        return ArraySpec(dtype, list(one["shape"]), start, start + one["n"] - 1, True)
-    least, most = limits(dtype)
-    low = least if one["low"] is None else one["low"]
-    high = most if one["high"] is None else one["high"]
-    return ArraySpec(dtype, list(one["shape"]), low, high)
+    return ArraySpec(
+        np.dtype(one["dtype"]), list(one["shape"]), *bounds(one), one["kind"] in ("discrete", "multi_binary")
+    )
 
 
 def _length(one: FieldDict) -> ArraySpec:

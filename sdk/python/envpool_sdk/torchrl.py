@@ -22,8 +22,8 @@ except ImportError as error:
 class PoolEnv(EnvBase):  # type: ignore[misc] # torchrl has no types
     """n envs of a task, stepped together, as an env of batch size [n] for TorchRL's collectors, transforms and losses.
 
-    Tensors share the memory of the pool's arrays, which are written once (with a device other than the CPU they are
-    copied there). Keys:
+    Observations, "terminated" and "truncated" share the memory of the pool's arrays (unsigned integers of more than 8 bits
+    are copied into signed ones); with a device other than the CPU all are copied there. Keys:
 
     ==============================  =====================================================================
     "observation"                   of a task with one observation field; else the field's name, nested as

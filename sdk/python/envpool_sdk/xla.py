@@ -17,7 +17,7 @@ from jax.experimental import io_callback
 
 from envpool_sdk._native import ClosedError, xla_handlers
 from envpool_sdk.rows import cast, tree_encoder
-from envpool_sdk.spaces import action_fields, field_space, nest
+from envpool_sdk.spaces import action_fields, bounds, field_space, nest
 
 if TYPE_CHECKING:
     from envpool_sdk._native import FieldDict, Pool, SpecDict
@@ -262,9 +262,7 @@ def _in_jax(dtype: Any) -> np.dtype[Any]:
 def _least(field: FieldDict, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The narrowest dtype that holds what the field may be."""
     if field["kind"] == "discrete":
-        n, start = np.asarray(field["n"]), np.asarray(0 if field["start"] is None else field["start"])
-        least: np.dtype[Any] = np.result_type(
-            np.min_scalar_type(start.min()), np.min_scalar_type((start + n - 1).max())
-        )
+        low, high = bounds(field)
+        least: np.dtype[Any] = np.result_type(np.min_scalar_type(low.min()), np.min_scalar_type(high.max()))
         return least
     return dtype if field["kind"] == "box" else np.dtype(np.int8)
