@@ -135,32 +135,31 @@ def bare_ale(game: str) -> Any:
     return ale
 
 
-def bare_loop(game: str) -> Stepper:
-    """Steps one emulator; sums rewards and steps of its games, looks at no picture."""
+def bare_loop(game: str, emulators: int) -> Stepper:
+    """Steps emulators in turn; sums rewards and steps of their games, looks at no picture."""
     import numpy as np
 
-    ale = bare_ale(game)
-    actions = ale.getMinimalActionSet()
-    act, game_over = ale.act, ale.game_over
-    returned, length = 0, 0
+    ales = [bare_ale(game) for _ in range(emulators)]
+    actions = ales[0].getMinimalActionSet()
+    returned, length = [0] * emulators, [0] * emulators
 
     def step(action: Any) -> None:
-        nonlocal returned, length
-        if game_over():
-            ale.reset_game()
-            returned, length = 0, 0
-        for _ in range(FRAMES_PER_STEP):
-            returned += act(action)
-        length += 1
+        for i, ale in enumerate(ales):
+            if ale.game_over():
+                ale.reset_game()
+                returned[i], length[i] = 0, 0
+            act = ale.act
+            returned[i] += act(action) + act(action) + act(action) + act(action)
+            length[i] += 1
 
     chosen = [actions[i] for i in np.random.default_rng(1).integers(0, len(actions), 1024)]
-    return Loop(one_by_one(step), chosen, rows=1)
+    return Loop(one_by_one(step), chosen, rows=emulators)
 
 
 def bare_loops(case: Case) -> Stepper:
     import ale_py  # noqa: F401 - a missing package shall be noticed here
 
-    return Split([partial(bare_loop, case.task)] * case.threads)
+    return Split([partial(bare_loop, case.task, share) for share in case.shares])
 
 
 BOTH = ("sync", "async")

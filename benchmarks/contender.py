@@ -45,6 +45,11 @@ class Case:
         return {"num_envs": self.num_envs, "batch_size": self.batch_size, "num_threads": self.threads}
 
     @property
+    def shares(self) -> list[int]:
+        """How many envs each thread has, if each keeps its own."""
+        return [len(range(i, self.num_envs, self.threads)) for i in range(min(self.threads, self.num_envs))]
+
+    @property
     def once(self) -> bool:
         """Whether a contender can play but one round, and none to warm up."""
         return self.mode in ("make", "import")
@@ -279,10 +284,9 @@ class BareLoops:
 
     def __init__(self, command: Sequence[str | Path], case: Case) -> None:
         """command: the program and its arguments, to which its number of envs is added."""
-        shares = [len(range(i, case.num_envs, case.threads)) for i in range(min(case.threads, case.num_envs))]
         self._processes = [
             subprocess.Popen([*command, str(share)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-            for share in shares
+            for share in case.shares
         ]
 
     def play(self, seconds: float) -> int:

@@ -88,36 +88,48 @@ def vizdoom_async(case: Case) -> Stepper:
     return vector_loop(AsyncVectorEnv([partial(make_env, case.task)] * case.num_envs))
 
 
-def bare_loop(scenario: str, number: int) -> Stepper:
-    """Plays one DoomGame, alone with its engine on a CPU, and looks at no picture."""
-    import numpy as np
+def bare_game(scenario: str, settings: Path) -> Any:
+    """A game whose engine runs. settings: a file that the engine may write."""
     import vizdoom
 
-    cpus = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, {cpus[number % len(cpus)]})
     game = vizdoom.DoomGame()
     game.load_config(str(Path(vizdoom.scenarios_path) / f"{scenario}.cfg"))
-    game.set_doom_config_path(str(Path(f"_vizdoom{number}.ini").absolute()))
+    game.set_doom_config_path(str(settings.absolute()))
     game.set_window_visible(False)
     game.set_mode(vizdoom.Mode.PLAYER)
     game.set_screen_resolution(vizdoom.ScreenResolution.RES_160X120)
     game.set_screen_format(vizdoom.ScreenFormat.GRAY8)
     game.init()
+    return game
+
+
+def bare_loop(scenario: str, number: int, engines: int) -> Stepper:
+    """Plays DoomGames in turn, alone with their engines on a CPU, and looks at no picture."""
+    import numpy as np
+
+    cpus = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cpus[number % len(cpus)]})
+    games = [bare_game(scenario, Path(f"_vizdoom{number}-{i}.ini")) for i in range(engines)]
     buttons = [list(map(float, pressed)) for pressed in itertools.product((0, 1), repeat=3)]
 
     def step(action: list[float]) -> None:
-        if game.is_episode_finished():
-            game.new_episode()
-        game.make_action(action, FRAMES_PER_STEP)
+        for game in games:
+            if game.is_episode_finished():
+                game.new_episode()
+            game.make_action(action, FRAMES_PER_STEP)
+
+    def close() -> None:
+        for game in games:
+            game.close()
 
     chosen = [buttons[i] for i in np.random.default_rng(1).integers(0, len(buttons), 1024)]
-    return Loop(one_by_one(step), chosen, rows=1, close=game.close)
+    return Loop(one_by_one(step), chosen, rows=engines, close=close)
 
 
 def bare_loops(case: Case) -> Stepper:
     import vizdoom  # noqa: F401 - a missing package shall be noticed here
 
-    return Split([partial(bare_loop, case.task, number) for number in range(case.threads)])
+    return Split([partial(bare_loop, case.task, number, share) for number, share in enumerate(case.shares)])
 
 
 BOTH = ("sync", "async")
