@@ -238,7 +238,7 @@ bool ThreadPool::sweeps(EnvIds env_ids) {
 void ThreadPool::send(std::span<const ActionRows> actions, EnvIds env_ids) {
   const Call call(*this);
   std::size_t count = 0;
-  bool alone = true;
+  bool alone = true, left = false;
   {
     const std::lock_guard lock(mutex_);
     if (sweeps(env_ids)) {
@@ -268,10 +268,9 @@ void ThreadPool::send(std::span<const ActionRows> actions, EnvIds env_ids) {
       count = ids.size();
     }
     alone = inside_ == 1;
+    left = left_to_receiver_ = free_ && alone && little(synchronous() ? count : unclaimed_);
   }
-  // Waking a worker costs more than a little work, which the receiver does himself.
-  const bool little = count * cost_.load(std::memory_order_relaxed) < kChunkNanoseconds;
-  if (!(little && caller_works_ && alone)) work_.notify();
+  if (!left) work_.notify();
   // A receiver who waits for the work of others may help.
   if (caller_works_ && !alone) done_.notify();
 }
@@ -378,28 +377,37 @@ std::unique_ptr<Batch> ThreadPool::recv(std::optional<std::chrono::nanoseconds> 
   Call call(*this);
   const auto deadline = timeout ? after(*timeout) : kForever;
   // Who has a deadline must not get stuck in an env.
-  const bool helps = caller_works_ && !timeout;
-  if (!helps) {
-    start_all_workers();
-    work_.notify();  // send may have left it to us
-  }
+  bool may_help = free_ && !timeout;
+  if (caller_works_ && !may_help) start_all_workers();
+  bool first = !synchronous();
   auto now = Clock::now();
   auto next_interrupt = now + kInterruptEvery;
   for (;;) {
     const std::uint64_t key = done_.key();
+    bool helps = false, wakes = false, runs_first = false;
     {
       const std::lock_guard lock(mutex_);
       check_usable();
-      std::unique_ptr<Batch> batch = pop_complete();
-      if (batch) {
-        arrive(*batch);
-        return checked(std::move(batch));
+      // In an asynchronous pool only with what is too little for anybody else: the batch may be
+      // complete before a costly step is. But what was left to us comes before a batch that is
+      // complete already, lest it pile up until it is worth waking somebody.
+      helps = may_help && (synchronous() || (unclaimed_ > 0 && little(unclaimed_)));
+      runs_first = std::exchange(first, false) && helps && left_to_receiver_;
+      if (!runs_first) {
+        if (std::unique_ptr<Batch> batch = pop_complete()) {
+          arrive(*batch);
+          return checked(std::move(batch));
+        }
       }
       if (in_flight_ == 0) throw nothing_in_flight();
       if (helps && !call.runner) call.runner = spare_runner();
+      const bool waits = synchronous() || unclaimed_ > 0;
+      wakes = !helps && waits && std::exchange(left_to_receiver_, false);
     }
+    if (wakes) work_.notify();
     const auto start = now;
-    const bool ran = call.runner && run_some(*call.runner, now);
+    const bool ran = helps && (synchronous() ? run_some(*call.runner, now)
+                                             : run_little(*call.runner, now, may_help));
     // Costlier than send took it for, so perhaps no worker is awake.
     const bool costly = now - start > std::chrono::nanoseconds(kChunkNanoseconds);
     if (ran && costly && work_waits()) work_.notify();
@@ -407,7 +415,7 @@ std::unique_ptr<Batch> ThreadPool::recv(std::optional<std::chrono::nanoseconds> 
       next_interrupt = now + kInterruptEvery;
       if (interrupt) interrupt();
     }
-    if (ran) continue;
+    if (ran || runs_first) continue;
     if (now >= deadline) {
       const std::lock_guard lock(mutex_);
       throw timeout_error();

@@ -1,7 +1,7 @@
 // thread_pool.hpp - a pool whose envs are run by threads of this process.
 //
-// Workers (and the thread that waits in recv, where the plugin allows it) take envs from lanes in
-// chunks, run them and write their rows.
+// Workers (and the thread that waits in recv, where the plugin allows it: always in a synchronous
+// pool, else for a little work) take envs from lanes in chunks, run them and write their rows.
 //
 // The usual send, a step of all envs of a synchronous pool whose envs any thread may run, takes a
 // shorter way: a sweep. Its rows are the envs' numbers, its runners claim ranges from counters, one
@@ -61,6 +61,7 @@ class ThreadPool final : public Pool {
  private:
   static constexpr std::uint32_t kChunkNanoseconds = 20000;  // work that is worth a hand-over
   static constexpr std::uint32_t kMostChunk = 1024;
+  static constexpr std::uint32_t kUnknown = 1000000000;  // a cost, before there was one
 
   // What a thread that runs envs has.
   struct Runner {
@@ -105,6 +106,9 @@ class ThreadPool final : public Pool {
   bool work_waits() const;
   std::uint32_t take(Runner& runner);
   bool run_some(Runner& runner, Clock::time_point& now);
+  bool run_little(Runner& runner, Clock::time_point& now, bool& helps);
+  std::uint32_t steps_first(std::uint32_t count, Runner& runner);
+  void spent(std::uint32_t count, Clock::time_point& now);
   std::uint32_t chunk_size(std::uint64_t waiting) const;
   void run(std::uint32_t count, Runner& runner);
   void deliver(std::span<const std::uint32_t> ids, Runner& runner);
@@ -112,12 +116,14 @@ class ThreadPool final : public Pool {
   void drop_visits(Runner& runner);
   void drop_visit(std::uint32_t id);
   void finish_visit();
+  bool little(std::uint64_t envs) const;
+  bool cheap_resets() const;
   std::uint32_t worth_a_claim() const;
   std::uint32_t sweep_some(Runner& runner);
   Range claim(Segment& segment);
   bool claim_whole(Segment& segment, Range& range);
   void sweep_range(std::uint32_t begin, std::uint32_t end, Batch& batch, Runner& runner);
-  void measure(std::chrono::nanoseconds spent, std::uint32_t count);
+  static void measure(std::atomic<std::uint32_t>& mean, std::chrono::nanoseconds one);
   bool claim_rows(std::span<const std::uint32_t> ids, Runner& runner);
 
   // By users' threads, under mutex_.
@@ -141,7 +147,7 @@ class ThreadPool final : public Pool {
   const std::int64_t affinity_offset_;
   const std::uint32_t threads_;
   const bool free_;          // EP_FREE: any thread may run any env
-  const bool caller_works_;  // the thread in recv is one of the threads
+  const bool caller_works_;  // the thread in recv is one of the threads: FREE and synchronous
   std::chrono::nanoseconds spin_worker_{0}, spin_caller_{0};
   Team team_;
 
@@ -157,8 +163,9 @@ class ThreadPool final : public Pool {
   Event work_;  // something was pushed, or we stop
   Event done_;  // a batch, the creation or a visit is complete, or nothing more will be
   std::atomic<bool> stopping_{false};
-  // Mean cost of running one env, nanoseconds; a hint for the size of chunks. Relaxed.
-  std::atomic<std::uint32_t> cost_{1000000};
+  // Mean cost of running one env, costly until it is known better, and of a reset alone;
+  // nanoseconds. Hints for the size of chunks and for who runs them. Relaxed.
+  std::atomic<std::uint32_t> cost_{1000000}, reset_cost_{kUnknown};
 
   // Guarded by mutex_.
   std::vector<std::vector<std::uint32_t>> split_;  // of the send at work, by lane
@@ -166,7 +173,8 @@ class ThreadPool final : public Pool {
   Batch* open_ = nullptr;  // asynchronous: the one that rows are claimed from, in queue_
   std::vector<std::unique_ptr<Batch>> reserved_;  // asynchronous: those that will be open next
   std::vector<Runner*> spare_runners_;            // of users' threads that are elsewhere
-  std::uint32_t unclaimed_ = 0;  // asynchronous: envs sent without a row yet, rows are reserved
+  std::uint32_t unclaimed_ = 0;    // asynchronous: envs sent without a row yet, rows are reserved
+  bool left_to_receiver_ = false;  // the last send woke nobody
   bool joining_ = false, joined_ = false;
   std::uint32_t running_ = 0;  // workers
 

@@ -97,22 +97,63 @@ bool ThreadPool::run_some(Runner& runner, Clock::time_point& now) {
   if (count == 0) {
     count = take(runner);
     if (count == 0) return false;
-    if (!synchronous()) {  // nobody else waits for the resets
-      const auto ids = std::span(runner.chunk).first(count);
-      std::partition(ids.begin(), ids.end(), [&](std::uint32_t id) { return !begins_anew(id); });
-    }
+    if (!synchronous()) steps_first(count, runner);  // nobody else waits for the resets
     run(count, runner);
   }
-  const auto start = std::exchange(now, Clock::now());
-  measure(now - start, count);
+  spent(count, now);
   return true;
 }
 
-void ThreadPool::measure(std::chrono::nanoseconds spent, std::uint32_t count) {
+// The same for the receiver of an asynchronous pool, who must not be held up when his batch is
+// complete: resets are handed over to workers if they are costly, and `helps` is false then.
+bool ThreadPool::run_little(Runner& runner, Clock::time_point& now, bool& helps) {
+  std::uint32_t count = take(runner);
+  const std::uint32_t steps = steps_first(count, runner);
+  if (steps < count && !cheap_resets()) {
+    helps = false;
+    {
+      const std::lock_guard lock(mutex_);
+      enqueue(std::span(runner.chunk).subspan(steps, count - steps));
+    }
+    work_.notify();
+    count = steps;
+  }
+  if (count == 0) return false;
+  run(count, runner);
+  spent(count, now);
+  return true;
+}
+
+// Sorts the first `count` envs of the chunk; returns how many only step.
+std::uint32_t ThreadPool::steps_first(std::uint32_t count, Runner& runner) {
+  const auto ids = std::span(runner.chunk).first(count);
+  const auto resets =
+      std::partition(ids.begin(), ids.end(), [&](std::uint32_t id) { return !begins_anew(id); });
+  return static_cast<std::uint32_t>(resets - ids.begin());
+}
+
+// Notes what `count` envs cost since `now`, which becomes the present time.
+void ThreadPool::spent(std::uint32_t count, Clock::time_point& now) {
+  const auto start = std::exchange(now, Clock::now());
+  measure(cost_, (now - start) / count);
+}
+
+// The first one counts for all before it.
+void ThreadPool::measure(std::atomic<std::uint32_t>& mean, std::chrono::nanoseconds one) {
   const auto now =
-      static_cast<std::uint32_t>(std::clamp<std::int64_t>(spent.count() / count, 1, 1000000000));
-  const std::uint32_t before = cost_.load(std::memory_order_relaxed);
-  cost_.store(before - before / 8 + now / 8, std::memory_order_relaxed);
+      static_cast<std::uint32_t>(std::clamp<std::int64_t>(one.count(), 1, kUnknown - 1));
+  const std::uint32_t seen = mean.load(std::memory_order_relaxed);
+  const std::uint32_t before = seen == kUnknown ? now : seen;
+  mean.store(before - before / 8 + now / 8, std::memory_order_relaxed);
+}
+
+// Whether running so many costs less than waking a worker for them. A guess.
+bool ThreadPool::little(std::uint64_t envs) const {
+  return envs * cost_.load(std::memory_order_relaxed) < kChunkNanoseconds;
+}
+
+bool ThreadPool::cheap_resets() const {
+  return reset_cost_.load(std::memory_order_relaxed) < kChunkNanoseconds;
 }
 
 std::uint32_t ThreadPool::worth_a_claim() const {
@@ -148,9 +189,12 @@ void ThreadPool::run(std::uint32_t count, Runner& runner) {
       create_or_visit(id, runner);
       continue;
     }
-    if (one_by_one || begins_anew(id)) deliver_played();
+    const bool anew = begins_anew(id);
+    if (one_by_one || anew) deliver_played();
+    const auto start = anew ? Clock::now() : Clock::time_point();
     try {
       team_.play(id, job, runner.work);
+      if (anew) measure(reset_cost_, Clock::now() - start);
     } catch (const std::exception& error) {  // our own: no memory
       fail(std::string(plan_.task.id) + ": " + error.what());
       continue;

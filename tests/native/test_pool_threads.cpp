@@ -210,6 +210,47 @@ void test_cheap_turns_dear() {
   CHECK(who.size() == 2);
 }
 
+// The receiver of an asynchronous pool runs what is too little for a hand-over, unless he has a
+// deadline or it suddenly is costly.
+void test_async_receiver_runs() {
+  std::atomic<int> by_receiver{0}, by_workers{0};
+  std::atomic<bool> dear{false};
+  const auto receiver = std::this_thread::get_id();
+  script->step = [&](FakeEnv& env) {
+    if (dear && env.id == 0) std::this_thread::sleep_for(2ms);
+    ++(std::this_thread::get_id() == receiver ? by_receiver : by_workers);
+    return EP_OK;
+  };
+  PoolPtr pool = make_pool(free_task(), sizes(2, 1, 1));
+  reset(*pool, all_ids(*pool));
+  Ids ready;
+  const auto all = [&](std::optional<std::chrono::nanoseconds> timeout) {
+    ready.clear();
+    while (pool->pending() > 0) {
+      const Got got = take(*pool, pool->recv(timeout, {}));
+      ready.insert(ready.end(), got.id.begin(), got.id.end());
+    }
+    CHECK(std::set<std::int32_t>(ready.begin(), ready.end()).size() == 2);
+    send(*pool, ready);
+  };
+#ifdef __SANITIZE_THREAD__  // nothing is little then
+  for (int i = 0; i < 2000; ++i) all(std::nullopt);
+#else
+  const auto start = Clock::now();
+  while (by_receiver < 1000 && seconds_since(start) < 30) all(std::nullopt);
+  CHECK(by_receiver >= 1000);
+#endif
+
+  const int before = by_receiver;
+  for (int i = 0; i < 100; ++i) all(10s);
+  CHECK(by_receiver == before && by_workers >= 200);
+
+  dear = true;
+  by_receiver = 0;
+  for (int i = 0; i < 20; ++i) all(std::nullopt);
+  CHECK(by_receiver <= 4);
+}
+
 // ---- waiting
 
 void test_timeout() {
@@ -467,6 +508,7 @@ int main() {
   RUN(test_many_producers);
   RUN(test_send_wakes_receiver);
   RUN(test_cheap_turns_dear);
+  RUN(test_async_receiver_runs);
   RUN(test_timeout);
   RUN(test_interrupt);
   RUN(test_close_busy);
