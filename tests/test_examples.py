@@ -1,6 +1,6 @@
 """The programs in examples/: each runs in short, and the one that is a whole algorithm learns.
 
-They need what examples/requirements.txt lists, which is too large for every day.
+Most need what examples/requirements.txt lists, which is too large for every day; JAX is there always.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import envpool_sdk
 ROOT = Path(__file__).parents[1]
 REFERENCE = Path(os.environ.get("ENVPOOL_REFERENCE_DIR", ROOT / "build/release/reference"))
 
-pytestmark = pytest.mark.full
+full = pytest.mark.full
 
 CARTPOLE = ["--task", "CartPole-v1", "--plugin", str(REFERENCE / "cartpole_cpp.so")]
 
@@ -45,6 +45,7 @@ def log(folder: Path) -> list[dict[str, float]]:
         return [{name: float(text) for name, text in row.items()} for row in csv.DictReader(file)]
 
 
+@full
 def test_ppo_learns_cartpole(tmp_path: Path) -> None:
     """From a return of about 20 to at least 150 on average, where 500 is the most: a generous bound, for other processors
     round otherwise."""
@@ -70,6 +71,7 @@ def test_ppo_learns_cartpole(tmp_path: Path) -> None:
     assert (tmp_path / "learning.png").exists()
 
 
+@full
 def test_ppo_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
     short = ["--num-envs", "2", "--num-steps", "16", "--gif-steps", "0", "--episodes", "2", "--out", str(tmp_path)]
     run("ppo.py", *CARTPOLE, "--options", "{}", *short, "--steps", "64")
@@ -82,6 +84,7 @@ def test_ppo_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
     assert rows[2]["episodes"] >= first[-1]["episodes"]
 
 
+@full
 @pytest.mark.parametrize(
     ("task", "options"),
     [("Pong-v5", '{"img_height": 42, "img_width": 42, "reward_clip": true}'), ("DoomBasic-v1", "{}")],
@@ -98,6 +101,7 @@ def test_ppo_on_pictures(tmp_path: Path, task: str, options: str) -> None:
     assert (tmp_path / "checkpoint.pt").exists()
 
 
+@full
 def test_stable_baselines3(tmp_path: Path) -> None:
     small = ["--policy", "MlpPolicy", "--steps", "256", "--num-envs", "2", "--num-steps", "64", "--episodes", "2"]
     said = run("sb3.py", *CARTPOLE, *small, "--out", str(tmp_path), needs="stable_baselines3")
@@ -105,9 +109,16 @@ def test_stable_baselines3(tmp_path: Path) -> None:
     assert (tmp_path / "model.zip").exists()
 
 
+@full
 def test_tianshou(tmp_path: Path) -> None:
     installed("DoomBasic-v1")
     small = ["--num-envs", "2", "--epochs", "1", "--epoch-steps", "40", "--buffer-size", "500", "--batch-size", "8"]
     said = run("tianshou_dqn.py", *small, "--episodes", "2", "--out", str(tmp_path), needs="tianshou")
     assert "DoomBasic-v1: return " in said
     assert (tmp_path / "dqn.pt").exists()
+
+
+def test_jax_rollout_learns_cartpole() -> None:
+    """From a return of about 20 to more than 60: about 200 it is, but other processors round otherwise."""
+    said = run("jax_rollout.py", *CARTPOLE, "--updates", "40", needs="jax")
+    assert float(said.split("update 40: mean return ")[1]) > 60

@@ -15,7 +15,7 @@ struct Counter {
 constexpr Counter kCounters[] = {{&Worth::kill, &GameState::kills},
                                  {&Worth::item, &GameState::items},
                                  {&Worth::secret, &GameState::secrets},
-                                 {&Worth::frag, &GameState::frags},
+                                 {&Worth::frag, &GameState::frags, true},
                                  {&Worth::hit, &GameState::hits},
                                  {&Worth::hit_taken, &GameState::hits_taken},
                                  {&Worth::damage_made, &GameState::damage},

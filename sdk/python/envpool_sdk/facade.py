@@ -340,15 +340,7 @@ class EnvPool(ABC):
         """The envs as the pool takes them. Raises ValueError; the pool checks for duplicates and envs in flight."""
         if env_id is None:
             return self._ids
-        ids = np.atleast_1d(cast(env_id, _INT32, f"{self._setup.id}: env_id"))
-        if ids.ndim != 1:
-            raise ValueError(f"{self._setup.id}: env_id must be a list of envs, not of shape {ids.shape}")
-        if np.asarray(env_id).dtype == np.bool_:
-            raise ValueError(f"{self._setup.id}: env_id must be a list of envs, not a mask: np.flatnonzero() makes one")
-        wrong = ids[(ids < 0) | (ids >= len(self._ids))]
-        if len(wrong):
-            raise ValueError(f"{self._setup.id}: env_id {int(wrong[0])} must be within 0 .. {len(self._ids) - 1}")
-        return ids
+        return making.env_ids_of(self._setup.id, env_id, len(self._ids))
 
     def _send_resets(
         self, ids: npt.NDArray[np.int32], seed: int | Sequence[int | None] | None, options: Mapping[str, Any] | None

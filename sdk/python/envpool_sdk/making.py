@@ -423,6 +423,23 @@ SEED_MASK = 2**64 - 1
 """Gymnasium's seeds are unbounded; an engine takes their lowest 64 bits."""
 
 
+def env_ids_of(task_id: str, env_id: Any, num_envs: int) -> npt.NDArray[np.int32]:
+    """The envs that a user names: int32[k]. Whether one is named twice or in flight is for others to see.
+
+    Raises:
+        ValueError: it is no list of numbers from 0 to num_envs - 1.
+    """
+    ids = np.atleast_1d(cast_array(env_id, np.dtype(np.int32), f"{task_id}: env_id"))
+    if ids.ndim != 1:
+        raise ValueError(f"{task_id}: env_id must be a list of envs, not of shape {ids.shape}")
+    if np.asarray(env_id).dtype == np.bool_:
+        raise ValueError(f"{task_id}: env_id must be a list of envs, not a mask: np.flatnonzero() makes one")
+    wrong = ids[(ids < 0) | (ids >= num_envs)]
+    if len(wrong):
+        raise ValueError(f"{task_id}: env_id {int(wrong[0])} must be within 0 .. {num_envs - 1}")
+    return ids
+
+
 def seeds_of(
     task_id: str, seed: int | Sequence[int | None] | npt.NDArray[Any] | None, env_ids: npt.NDArray[np.int32]
 ) -> list[int | None]:

@@ -22,7 +22,6 @@ from gymnasium.vector import AutoresetMode
 from envpool_sdk import making
 from envpool_sdk._native import ClosedError, EnvError
 from envpool_sdk.facade import Step
-from envpool_sdk.rows import cast
 
 try:
     import ray
@@ -368,12 +367,7 @@ class RayPool:
         if env_id is None:
             ids = self._ids
         else:
-            ids = np.atleast_1d(cast(env_id, self._ids.dtype, f"{self._task_id}: env_id"))
-            if ids.ndim != 1 or np.asarray(env_id).dtype == np.bool_:
-                raise ValueError(f"{self._task_id}: env_id must be a list of envs, not {env_id!r}")
-            wrong = ids[(ids < 0) | (ids >= self.num_envs)]
-            if len(wrong):
-                raise ValueError(f"{self._task_id}: env_id {wrong[0]} must be within 0 .. {self.num_envs - 1}")
+            ids = making.env_ids_of(self._task_id, env_id, self.num_envs)
             values, counts = np.unique(ids, return_counts=True)
             if len(values) < len(ids):
                 raise ValueError(f"{self._task_id}: env_id {values[counts > 1][0]} is given twice")
