@@ -6,7 +6,9 @@ The hooks run this with the interpreter that runs cookiecutter. Nothing here nee
 from __future__ import annotations
 
 import keyword
+import os
 import re
+import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
@@ -90,9 +92,12 @@ def complete(answers: Mapping[str, Any]) -> None:
     )
     copy_sdk(here / "sdk", cmake=answers["_language"] != "rust")
     task_id = answers["env_id"]
+    # A hook runs in the package's directory; PWD is still that of the user's shell.
+    shell = Path(os.environ.get("PWD", here.parent))
+    shown = here.relative_to(shell) if here.is_relative_to(shell) else here
     print(
         f"\n{here.name} is there: {answers['project_name']}, the environment envpool/{task_id}. Next:\n\n"
-        f"  cd {here.name}\n"
+        f"  cd {shlex.quote(str(shown))}\n"
         f"  pip install .                  # or, to work on it: pip install --no-build-isolation -e .\n"
         f"  pip install pytest && pytest   # among its tests: envpool-sdk check {task_id}\n\n"
         f"Then replace the game in src/ by your engine; README.md says how."

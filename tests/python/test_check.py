@@ -301,7 +301,8 @@ def test_command_gives_json_and_junit(plugins: Path, tmp_path: Path) -> None:
         (("NoSuchGame-v0",), "no task 'NoSuchGame-v0' is known"),
         ((), "name a plugin library or an id"),
         (("cartpole_c.so", "--only", "nothing"), "no check is called 'nothing'"),
-        (("cartpole_c.so", "--option", "gravity"), "--option gravity: must be NAME=VALUE"),
+        (("cartpole_c.so", "--option", "gravity"), "'gravity' is not NAME=VALUE"),
+        (("cartpole_c.so", "--junit", "nowhere/report.xml"), "there is no directory 'nowhere'"),
     ],
 )
 def test_command_refuses(plugins: Path, words: tuple[str, ...], told: str) -> None:

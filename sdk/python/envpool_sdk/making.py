@@ -288,7 +288,7 @@ def _sort(
             hint = registry.nearest(
                 str(name), declared.keys() | TRANSFORMS.keys() | {AREA_RESIZE} | known - _NO_ARGUMENTS
             )
-            raise ValueError(f"{where}: there is no option {name!r}. {hint}")
+            raise ValueError(f"{where}: there is no option {name!r}. {hint or 'See envpool-sdk info.'}")
     return plain, transforms
 
 

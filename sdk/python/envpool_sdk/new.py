@@ -6,8 +6,10 @@ What the questions are and which answers are allowed stands in the templates: en
 from __future__ import annotations
 
 import json
+import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +25,21 @@ def templates() -> Path:
 
 
 def questions(language: str = "cpp") -> dict[str, Any]:
-    """The questions and their default answers; a list holds the choices, the default first."""
+    """The questions and their default answers; a list holds the choices, the default first.
+
+    Raises:
+        ValueError: an unknown language.
+        ImportError: cookiecutter is not installed.
+    """
     asked: dict[str, Any] = json.loads((_template(language) / "cookiecutter.json").read_text())
-    return {name: default for name, default in asked.items() if not name.startswith("_")}
+    with _cookiecutter():
+        from cookiecutter.prompt import prompt_for_config
+    answered = prompt_for_config({"cookiecutter": asked}, no_input=True)  # some defaults are made of other answers
+    return {
+        name: default if isinstance(default, list) else answered[name]
+        for name, default in asked.items()
+        if not name.startswith("_")
+    }
 
 
 def create(
@@ -57,11 +71,11 @@ def create(
     for name in answers:
         if name not in known:
             raise ValueError(f"there is no question {name!r}. {nearest(name, known)}")
-    try:
-        from cookiecutter.exceptions import CookiecutterException, FailedHookException
+    with _cookiecutter():
+        from cookiecutter.exceptions import CookiecutterException, FailedHookException, OutputDirExistsException
         from cookiecutter.main import cookiecutter
-    except ModuleNotFoundError as error:
-        raise ImportError(f"a new package needs {error.name}: pip install 'envpool-sdk[new]'") from None
+    # A hook that refuses an answer has said why: cookiecutter's traceback of it would hide that.
+    logging.getLogger("cookiecutter").addHandler(logging.NullHandler())
     try:
         made = cookiecutter(
             str(template),
@@ -72,9 +86,20 @@ def create(
         )
     except FailedHookException:
         raise ValueError("the answers above are not allowed: nothing was made") from None
+    except OutputDirExistsException as error:
+        raise ValueError(str(error).removeprefix("Error: ")) from None
     except (CookiecutterException, ValueError) as error:
         raise ValueError(str(error)) from None
     return Path(made)
+
+
+@contextmanager
+def _cookiecutter() -> Iterator[None]:
+    """Around imports of it: says what to install if it is not there."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise ImportError(f"a new package needs {error.name}: pip install 'envpool-sdk[new]'") from None
 
 
 def _template(language: str) -> Path:

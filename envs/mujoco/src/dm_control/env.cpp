@@ -9,6 +9,8 @@ mujoco::Style style(const Config& c) {
   return {.up_to_date = c.legacy_step, .actuated_reset = false};
 }
 
+constexpr int kMostSubsteps = 100000;  // as Gymnasium's tasks allow for frame_skip
+
 // Substeps of a step, as dm_control counts them.
 std::int64_t substeps_of(const mjModel& m, double control_timestep) {
   if (control_timestep == 0) return 1;
@@ -17,6 +19,10 @@ std::int64_t substeps_of(const mjModel& m, double control_timestep) {
     throw envpool::error(EP_E_ARGUMENT, "control_timestep=" + std::to_string(control_timestep) +
                                             " must be a multiple of the model's timestep, " +
                                             std::to_string(m.opt.timestep));
+  if (!(ratio <= kMostSubsteps))
+    throw envpool::error(EP_E_ARGUMENT, "control_timestep=" + std::to_string(control_timestep) +
+                                            " must be at most " + std::to_string(kMostSubsteps) +
+                                            " of the model's timesteps");
   return static_cast<std::int64_t>(std::round(ratio));
 }
 

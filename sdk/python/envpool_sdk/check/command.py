@@ -17,21 +17,22 @@ from envpool_sdk.check.report import Report, Result
 from envpool_sdk.check.runner import Checker
 from envpool_sdk.check.table import show
 from envpool_sdk.check.target import find_target
+from envpool_sdk.cli import arguments
 
 
 def check(
     plugin: Annotated[
         str | None, typer.Argument(help="A plugin library, or an id of an installed package.", metavar="PLUGIN")
     ] = None,
-    task: Annotated[list[str] | None, typer.Option(help="Only this task; may be given again.", metavar="ID")] = None,
+    task: Annotated[list[str] | None, typer.Option(help="Only this task. May be repeated.", metavar="ID")] = None,
     option: Annotated[
         list[str] | None,
-        typer.Option("--option", "-o", help="The value of an option; may be given again.", metavar="NAME=VALUE"),
+        typer.Option("--option", "-o", help="The value of an option. May be repeated.", metavar="NAME=VALUE"),
     ] = None,
     only: Annotated[
         list[str] | None,
         typer.Option(
-            help='Only these checks: an id, a group, a pattern ("memory.*"); may be given again.', metavar="CHECK"
+            help='Only these checks: an id, a group, a pattern ("memory.*"). May be repeated.', metavar="CHECK"
         ),
     ] = None,
     reproduce: Annotated[
@@ -49,17 +50,21 @@ def check(
     Each check runs in a process of its own, so that a crash, a hang or a leak is one failure among others. Ends with 0 if
     nothing failed, 1 if something did, 2 if it could not be checked.
 
-    Example: envpool-sdk check build/my_game.so --option size=7 --only memory
+    Example: `envpool-sdk check build/my_game.so --option size=7 --only memory`
     """
     out, err = Console(), Console(stderr=True)
     if list_checks:
         for one in all_checks().values():
             out.print(f"{one.id:28} {one.title} [{locate(one.promise)}]", markup=False, highlight=False, soft_wrap=True)
         return
+    if junit:
+        arguments.must_have_directory(junit, "--junit")
     try:
         if plugin is None:
             raise ValueError("name a plugin library or an id; see envpool-sdk check --help")
-        report = _run(plugin, task or [], _options(option or []), only or [], reproduce, timeout, jobs, err)
+        report = _run(
+            plugin, task or [], arguments.pairs(option or [], "--option"), only or [], reproduce, timeout, jobs, err
+        )
     except ValueError as error:
         err.print(f"envpool-sdk check: {error}", markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(2) from None
@@ -70,14 +75,6 @@ def check(
     else:
         show(report, out, verbose)
     raise typer.Exit(0 if report.ok else 1)
-
-
-def _options(words: list[str]) -> dict[str, str]:
-    pairs = [word.partition("=") for word in words]
-    for word, (name, sign, _) in zip(words, pairs, strict=True):
-        if not sign or not name:
-            raise ValueError(f"--option {word}: must be NAME=VALUE")
-    return {name: value for name, _, value in pairs}
 
 
 def _run(
@@ -93,7 +90,13 @@ def _run(
     """Runs the checks, showing on a terminal how far they are."""
     target = find_target(plugin, tasks)
     seed = secrets.randbelow(1 << 31) if reproduce is None else reproduce
-    progress = Progress(SpinnerColumn(), TextColumn("{task.description}"), console=console, transient=True)
+    progress = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
     with progress, Checker(target, options, seed, timeout, jobs) as checker:
         bar, done = progress.add_task("checking"), 0
 

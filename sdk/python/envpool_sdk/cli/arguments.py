@@ -83,6 +83,12 @@ def pairs(given: Sequence[str], flag: str) -> dict[str, str]:
     return texts
 
 
+def must_have_directory(file: Path, flag: str) -> None:
+    """Raises typer.BadParameter: the file can't be written, since its directory does not exist."""
+    if not file.parent.is_dir():
+        raise typer.BadParameter(f"there is no directory {str(file.parent)!r}", param_hint=flag)
+
+
 def _value(text: str) -> Any:
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]

@@ -11,7 +11,9 @@ from envpool_sdk.cli import arguments
 
 
 def new(
-    language: Annotated[str, typer.Argument(help="What the engine is written in: cpp, c or rust.")] = "cpp",
+    language: Annotated[
+        str, typer.Argument(metavar="LANGUAGE", help="What the engine is written in: cpp, c or rust.")
+    ] = "cpp",
     answer: Annotated[
         list[str],
         typer.Option(
@@ -19,7 +21,7 @@ def new(
         ),
     ] = [],  # noqa: B006
     directory: Annotated[
-        Path, typer.Option("--directory", "-d", help="Where the package's own directory is made.")
+        Path, typer.Option("--directory", "-d", metavar="DIRECTORY", help="Where the package's own directory is made.")
     ] = Path(),
     ask: Annotated[bool, typer.Option("--ask/--no-input", help="Ask the questions, or take the defaults.")] = True,
     questions: Annotated[bool, typer.Option("--questions", help="List the questions and stop.")] = False,

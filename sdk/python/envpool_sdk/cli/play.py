@@ -86,7 +86,7 @@ def play(
         actions = _scripted(envs, script, made.describe()["action"]) if script else _random(envs, seed)
         total = len(_script(script)) if steps is None and script else STEPS if steps is None else steps
         if fps is None:
-            fps = (envs.metadata["render_fps"] or DEFAULT_FPS) / int(envs.config.get("frame_skip", 1))
+            fps = (envs.metadata["render_fps"] or DEFAULT_FPS) / int(made.transforms.get("frame_skip", 1))
         film = _Film(envs, actions, total, scale)
         console = Console(highlight=False, stderr=json)
         write(output, track(film, f"playing {task}", total + 1, console=console, disable=not console.is_terminal), fps)
@@ -96,10 +96,11 @@ def play(
         Console().print_json(data=film.summary(output, fps))
     else:
         returns = ", ".join(f"{one:g}" for one in film.returns) or "none ended"
-        pictures, size = count(film.pictures, "picture"), f"{film.size[0]}x{film.size[1]}"
-        console.print(
-            f"{output}: {pictures} of {size}, {fps:g} a second; returns of episodes: {returns}", soft_wrap=True
-        )
+        size = f"{film.size[0]}x{film.size[1]}"
+        shown = f"{count(film.pictures, 'picture')} of {size}, {fps:g} a second"
+        if write is _write_png:
+            shown = f"the last of {count(film.pictures, 'picture')}, {size}"
+        console.print(f"{output}: {shown}; returns of episodes: {returns}", soft_wrap=True)
 
 
 class _Film:
@@ -180,8 +181,11 @@ def _batched(space: spaces.Space[Any], action: Any, name: str, fields: Mapping[s
 
 
 def _script(script: str) -> list[Any]:
-    """The list that is given as JSON or stands in a file. Raises ValueError, OSError."""
-    text = script if script.lstrip().startswith("[") else Path(script).read_text(encoding="utf-8")
+    """The list that is given as JSON or stands in a file. Raises ValueError."""
+    try:
+        text = script if script.lstrip().startswith("[") else Path(script).read_text(encoding="utf-8")
+    except OSError as error:
+        raise ValueError(f"--script: neither a JSON list nor a file that can be read: {error}") from None
     try:
         actions = json_module.loads(text)
     except ValueError as error:
@@ -195,11 +199,12 @@ def _script(script: str) -> list[Any]:
 
 
 def _writer(output: Path) -> Callable[[Path, Any, float], None]:
-    """What writes such a file. Raises typer.BadParameter for another suffix, ImportError if a package is missing."""
+    """What writes such a file. Raises typer.BadParameter for another suffix or directory, ImportError if a package is missing."""
     writers = {".png": _write_png, ".gif": _write_gif, ".mp4": _write_mp4}
     writer = writers.get(output.suffix.lower())
     if writer is None:
         raise typer.BadParameter(f"{str(output)!r} must end in {', '.join(writers)}", param_hint="--output")
+    arguments.must_have_directory(output, "--output")
     package = "imageio_ffmpeg" if writer is _write_mp4 else "PIL"
     try:
         __import__(package)

@@ -86,7 +86,7 @@ def texts(run: Run) -> None:
         require(one_line, "one line", f"{what} is {text!r}")
 
 
-@check("abi.immortal", "Descriptors (ep_plugin,", after="lifecycle.runs")
+@check("abi.immortal", "Descriptors (ep_plugin,", after="lifecycle.observe_at_end")
 def immortal(run: Run) -> None:
     """Descriptors never change, whatever is done."""
     before = _descriptors(run)

@@ -11,7 +11,7 @@ from envpool_sdk.check.finding import Finding, require
 from envpool_sdk.check.process import Unchanged
 from envpool_sdk.check.run import Run
 
-_ENTRY = "envpool_plugin_v1"
+_ENTRY = "The one exported function"
 _SLOW = 0.5  # seconds
 
 
