@@ -154,7 +154,7 @@ KITCHEN_SINK = ("Image-v0", "ImageSkip-v0", "Counter-v0", "Slow-v0", "Bound-v0",
 def test_sound(plugins: Path, library: str, task: str, options: dict[str, str]) -> None:
     report = check_plugin(plugins / f"{library}.so", [task], options)
     assert report.ok, _told(report)
-    assert report.counts()["passed"] > 80
+    assert report.counts()["passed"] > 70  # of what a task does not offer nothing is checked: state, batch, render
 
 
 # ---- its own parts ----------------------------------------------------------------------------------------------------

@@ -428,7 +428,7 @@ def test_play_scripts_every_kind_of_action(cli: Run, tmp_path: Path) -> None:
 
 
 def test_play_is_as_fast_as_the_env(cli: Run, tmp_path: Path) -> None:
-    """Skipped frames make fewer pictures a second: those that the pool skips, not those of an option of that name."""
+    """Frames that the pool skips make fewer pictures a second."""
     fps = gymnasium.make("envpool/CartPole-v1").metadata["render_fps"]
     words = ["play", "CartPole-v1", "-f", tmp_path / "play.gif", "--steps", "1", "--json"]
     assert json.loads(cli(*words).stdout)["fps"] == fps

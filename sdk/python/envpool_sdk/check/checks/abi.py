@@ -176,7 +176,7 @@ def newer_host(run: Run) -> None:
         raise Finding(f"a host of ABI {abi.MAJOR}.{minor} is taken", failed.seen) from None
 
 
-@check("abi.no_assets", "ep_host.asset", after="spec.valid")
+@check("abi.no_assets", "ep_host.asset", after="lifecycle.runs")
 def no_assets(run: Run) -> None:
     """Where an asset is missing, an error is returned and explained."""
     host = Host({})
