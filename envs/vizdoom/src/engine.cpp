@@ -249,8 +249,12 @@ void Engine::fail(const std::string& what) {
   const std::string pid = std::to_string(child_->pid());
   child_->kill();
   const std::string words = child_->last_words();
-  throw envpool::error(EP_E_BROKEN, "the Doom engine (process " + pid + ") " + what +
-                                        (words.empty() ? "" : ". It wrote: " + words));
+  // SIGBUS, which the engine's own handler tells of: a page of its shared memory could not be had.
+  const bool no_page = words.find("(signal 7)") != std::string::npos;
+  throw envpool::error(EP_E_BROKEN,
+                       "the Doom engine (process " + pid + ") " + what +
+                           (no_page ? " (is /dev/shm full? In a container: --shm-size)" : "") +
+                           (words.empty() ? "" : ". It wrote: " + words));
 }
 
 }  // namespace doom

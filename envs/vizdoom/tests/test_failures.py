@@ -207,3 +207,26 @@ def test_random_kills() -> None:
 @pytest.mark.full
 def test_random_kills_at_length() -> None:
     kill_at_random(num_envs=16, steps=625, kills=100)
+
+
+LITTLE_SHARED_MEMORY = """
+import envpool_sdk
+envs = envpool_sdk.make("DoomBasic-v1", num_envs=2)
+try:
+    envs.reset()
+except envpool_sdk.EnvError as error:
+    print(error)
+envs.close()
+"""
+
+
+@pytest.mark.parametrize("size", ["4k", "64k"])
+def test_no_room_in_shared_memory(size: str) -> None:
+    """Neither for the queues (4k), nor for what the engine itself makes there (64k): it is told, and nothing hangs."""
+    smaller = ["unshare", "--mount", "sh", "-c", f'mount -t tmpfs -o size={size} tmpfs /dev/shm && exec "$@"', "sh"]
+    if subprocess.run([*smaller, "true"], capture_output=True).returncode != 0:
+        pytest.skip("this user may not mount a smaller /dev/shm")
+    program = [*smaller, sys.executable, "-c", LITTLE_SHARED_MEMORY]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "is /dev/shm full? In a container: --shm-size" in done.stdout
