@@ -148,8 +148,8 @@ def bare_loop(game: str, emulators: int) -> Stepper:
             if ale.game_over():
                 ale.reset_game()
                 returned[i], length[i] = 0, 0
-            act = ale.act
-            returned[i] += act(action) + act(action) + act(action) + act(action)
+            for _ in range(FRAMES_PER_STEP):
+                returned[i] += ale.act(action)
             length[i] += 1
 
     chosen = [actions[i] for i in np.random.default_rng(1).integers(0, len(actions), 1024)]
