@@ -62,12 +62,12 @@ def config_of(task: str, runners: int, cpus: int, envs: int, seed: int) -> PPOCo
         config.environment(env_config={"img_height": 42, "img_width": 42, "channels_last": True})
         .env_runners(env_to_module_connector=lambda env, spaces, device: ToFloat())
         .training(
-            lr=3e-4,
+            lr=2.5e-4,
             gamma=0.99,
             lambda_=0.95,
             train_batch_size_per_learner=2048,
-            minibatch_size=512,
-            num_epochs=4,
+            minibatch_size=256,
+            num_epochs=6,
             clip_param=0.1,
             entropy_coeff=0.01,
             vf_loss_coeff=0.5,

@@ -272,13 +272,18 @@ def test_casts_keep_values(value: np.ndarray[Any, Any], name: str) -> None:
 @pytest.mark.parametrize(
     ("ids", "match"),
     [
-        ([3], "env_id 3 must be within 0 .. 2"),
+        ([3], "env_id 3, allowed: 0 .. 2"),
         ([-1], "env_id -1"),
         ([2**40], "env_id"),
         ([1, 1], "1"),
         ([0.5], "env_id"),
         ([[0]], "env_id"),
         ("0", "env_id"),
+        # As recv() gives them, the pool itself checks them.
+        (np.array([3], np.int32), "env_id 3, allowed: 0 .. 2"),
+        (np.array([-1], np.int32), "env_id -1, allowed: 0 .. 2"),
+        (np.array([1, 1], np.int32), "1"),
+        (np.array([[0]], np.int32), "env_id"),
     ],
 )
 def test_wrong_env_ids(cartpole: envpool_sdk.EnvPool, ids: Any, match: str) -> None:
@@ -291,6 +296,15 @@ def test_wrong_env_ids(cartpole: envpool_sdk.EnvPool, ids: Any, match: str) -> N
         with pytest.raises(ValueError, match=f"CartPole-v1.*{re.escape(match)}"):
             call(ids)
     assert len(cartpole.step([0, 0, 0])[0]) == 3
+
+
+def test_env_ids_of_any_memory(cartpole: envpool_sdk.EnvPool) -> None:
+    strided = np.array([2, 1, 0, 1], np.int32)[::2]
+    frozen = np.array([2, 0], np.int32)
+    frozen.flags.writeable = False
+    for ids in (strided, frozen, frozen.astype(">i4"), frozen.astype(np.uint8)):
+        cartpole.send(np.zeros(2, np.int32), ids)
+        assert cartpole.recv()[4]["env_id"].tolist() == [2, 0]
 
 
 def test_envs_in_flight(cartpole: envpool_sdk.EnvPool) -> None:

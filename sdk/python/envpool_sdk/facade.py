@@ -278,9 +278,11 @@ class EnvPool(ABC):
         """
         if action.__class__ is dict:
             action, env_id = self._without_ids(action, env_id)
-        ids = None if env_id is None else self._select(env_id)
+        ids = env_id
+        if env_id is not None and not (self._all_started and _is_plain(env_id)):
+            ids = self._select(env_id)
         actions = self._encode(action)
-        if ids is not None:
+        if ids is not None and actions[0].shape[:1] != ids.shape:
             actions = self._as_many(actions, ids)
         if not self._all_started and self._unstarted[self._ids if ids is None else ids].all():
             self._pool.check_actions(actions, ids)
@@ -493,6 +495,11 @@ class EnvPool(ABC):
         """
         self.closed = True
         self._pool.close(timeout)
+
+
+def _is_plain(env_id: Any) -> bool:
+    """Whether these are envs as recv() gave them: the pool takes such an array, and checks it, as it is."""
+    return env_id.__class__ is np.ndarray and env_id.dtype is _INT32 and env_id.ndim == 1
 
 
 def _camera(task_id: str, width: int, height: int, camera_id: int) -> tuple[int, int, int]:

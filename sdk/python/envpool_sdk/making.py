@@ -436,7 +436,7 @@ def env_ids_of(task_id: str, env_id: Any, num_envs: int) -> npt.NDArray[np.int32
         raise ValueError(f"{task_id}: env_id must be a list of envs, not a mask: np.flatnonzero() makes one")
     wrong = ids[(ids < 0) | (ids >= num_envs)]
     if len(wrong):
-        raise ValueError(f"{task_id}: env_id {int(wrong[0])} must be within 0 .. {num_envs - 1}")
+        raise ValueError(f"{task_id}: env_id {int(wrong[0])}, allowed: 0 .. {num_envs - 1}")
     return ids
 
 
