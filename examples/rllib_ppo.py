@@ -26,17 +26,19 @@ from ray.rllib.connectors.connector_v2 import ConnectorV2
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 
 
-class ToFloat(ConnectorV2):
-    """Images as float32 in 0 .. 1, which is what RLlib's networks take."""
+class ToChannels(ConnectorV2):
+    """Stacked images as RLlib's networks take them: float32[height, width, images] in 0 .. 1."""
 
     def recompute_output_observation_space(self, space: Any, action_space: Any) -> gymnasium.spaces.Box:
-        return gymnasium.spaces.Box(0.0, 1.0, space.shape, np.float32)
+        images, height, width = space.shape
+        return gymnasium.spaces.Box(0.0, 1.0, (height, width, images), np.float32)
 
     def __call__(self, *, episodes: list[Any], batch: Any, **_: Any) -> Any:
         for episode in self.single_agent_episode_iterator(episodes, agents_that_stepped_only=False):
-            observation = episode.get_observations(-1)
-            if observation.dtype == np.uint8:
-                episode.set_observations(at_indices=-1, new_data=observation.astype(np.float32) / 255)
+            images = episode.get_observations(-1)
+            if images.dtype == np.uint8:
+                channels = np.moveaxis(images, 0, -1).astype(np.float32) / 255
+                episode.set_observations(at_indices=-1, new_data=channels)
         return batch
 
 
@@ -59,8 +61,8 @@ def config_of(task: str, runners: int, cpus: int, envs: int, seed: int) -> PPOCo
         )
     # Images of half the usual size, so that two CPUs get somewhere.
     return (
-        config.environment(env_config={"img_height": 42, "img_width": 42, "channels_last": True})
-        .env_runners(env_to_module_connector=lambda env, spaces, device: ToFloat())
+        config.environment(env_config={"img_height": 42, "img_width": 42})
+        .env_runners(env_to_module_connector=lambda env, spaces, device: ToChannels())
         .training(
             lr=2.5e-4,
             gamma=0.99,

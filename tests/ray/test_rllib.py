@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -12,9 +13,11 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+import torch
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 
+import envpool_sdk
 from envpool_sdk.vector import VectorEnv
 
 EXAMPLE = Path(__file__).parents[2] / "examples/rllib_ppo.py"
@@ -64,6 +67,28 @@ def test_episodes_are_those_of_the_pool(cluster: Any) -> None:
             stepped, _, terminated, _, _ = env.step(int(action))
             np.testing.assert_allclose(observations[t + 1], stepped, rtol=1e-5, atol=1e-6)
             assert terminated == (episode.is_terminated and t == len(actions) - 1)
+
+
+def test_stacked_images_are_channels(cluster: Any) -> None:
+    """The example's network looks at the images of a stack as channels, not at their rows."""
+    if "Pong-v5" not in envpool_sdk.list_all_envs():
+        pytest.skip("Pong-v5 is not installed")
+    spec = importlib.util.spec_from_file_location(EXAMPLE.stem, EXAMPLE)
+    assert spec is not None
+    assert spec.loader is not None
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    runner = SingleAgentEnvRunner(config=example.config_of("Pong-v5", runners=0, cpus=1, envs=2, seed=1))
+    episodes = runner.sample(num_timesteps=40)
+    first = next(layer for layer in runner.module.modules() if isinstance(layer, torch.nn.Conv2d))
+    runner.stop()
+    assert first.in_channels == 4
+    observations = np.stack(episodes[0].get_observations())
+    assert observations.shape[1:] == (42, 42, 4)
+    assert observations.dtype == np.float32
+    assert 0 <= observations.min() < observations.max() <= 1
+    # A stack moves on by one image a step.
+    np.testing.assert_array_equal(observations[1:, ..., :-1], observations[:-1, ..., 1:])
 
 
 @pytest.mark.timeout(1800)
