@@ -179,7 +179,7 @@ def build_engine(package: Path, options: Options) -> bool:
 
 
 SANITIZERS = {"asan": "address,undefined", "tsan": "thread"}
-SANITIZED_ENGINES = ("mujoco",)
+SANITIZED_ENGINES = ("mujoco", "vizdoom")
 """The engine packages whose Python tests are run with sanitizers."""
 
 
