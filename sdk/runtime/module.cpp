@@ -116,7 +116,7 @@ void check_signals() {
 nb::object array_copy(const void* data, std::size_t bytes, const std::vector<std::size_t>& shape,
                       ep_dtype dtype) {
   auto copy = std::make_unique<std::byte[]>(std::max<std::size_t>(bytes, 1));
-  std::memcpy(copy.get(), data, bytes);
+  if (bytes != 0) std::memcpy(copy.get(), data, bytes);  // an empty default may be at nullptr
   std::byte* mine = copy.get();
   nb::capsule owner(copy.release(), [](void* p) noexcept { delete[] static_cast<std::byte*>(p); });
   return numpy_array(mine, shape, dtype, std::move(owner));
