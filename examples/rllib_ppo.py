@@ -23,6 +23,7 @@ import numpy as np
 import ray
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.connectors.connector_v2 import ConnectorV2
+from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 
 
@@ -64,13 +65,13 @@ def config_of(task: str, runners: int, cpus: int, envs: int, seed: int) -> PPOCo
         config.environment(env_config={"img_height": 42, "img_width": 42})
         .env_runners(env_to_module_connector=lambda env, spaces, device: ToChannels())
         .training(
-            lr=2.5e-4,
+            lr=[[0, 1e-3], [3_000_000, 0.0]],
             gamma=0.99,
             lambda_=0.95,
             train_batch_size_per_learner=2048,
             minibatch_size=256,
-            num_epochs=6,
-            clip_param=0.1,
+            num_epochs=4,
+            clip_param=0.2,
             entropy_coeff=0.01,
             vf_loss_coeff=0.5,
             vf_clip_param=10.0,
@@ -106,11 +107,14 @@ def main() -> int:
     start, steps, reached = time.monotonic(), 0, False
     try:
         for iteration in range(1, arguments.iterations + 1):
-            results = algorithm.train()["env_runners"]
-            steps += results.get("num_env_steps_sampled", 0)
-            mean = results.get("episode_return_mean", float("nan"))
+            results = algorithm.train()
+            played, learned = results["env_runners"], results["learners"][DEFAULT_MODULE_ID]
+            steps += played.get("num_env_steps_sampled", 0)
+            mean = played.get("episode_return_mean", float("nan"))
             print(
-                f"{iteration:4}  {steps:9.0f} steps  {time.monotonic() - start:6.0f} s  return {mean:8.2f}", flush=True
+                f"{iteration:4}  {steps:9.0f} steps  {time.monotonic() - start:6.0f} s"
+                f"  return {mean:8.2f}  entropy {learned['entropy']:.3f}",
+                flush=True,
             )
             reached = arguments.stop_return is not None and mean >= arguments.stop_return
             if reached:
