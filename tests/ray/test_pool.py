@@ -338,7 +338,7 @@ def test_env_kwargs_are_each_envs(cluster: Any) -> None:
 def test_wrong_sends(pool: RayPool) -> None:
     pool.reset(seed=1)
     for action, ids, message in (
-        ([0], [6], r"env_id 6 must be within 0 \.\. 5"),
+        ([0], [6], r"env_id 6, allowed: 0 \.\. 5"),
         ([0], [-1], "env_id -1"),
         ([0, 0], [1, 1], "env_id 1 is given twice"),
         ([0], [1, 2], "an action for each of 2 envs"),
