@@ -256,7 +256,7 @@ class EnvPool(ABC):
             action, env_id = self._without_ids(action, env_id)
         if env_id is None and self._all_started:
             return self._pack(*self._pool.step(self._encode(action)))
-        if env_id is not None and len(self._select(env_id)) == 0:
+        if env_id is not None and len(self._chosen(env_id)) == 0:
             return self._pack(self._pool.observe(self._ids[:0]), None, ())
         self.send(action, env_id)
         return self.recv()
@@ -278,9 +278,7 @@ class EnvPool(ABC):
         """
         if action.__class__ is dict:
             action, env_id = self._without_ids(action, env_id)
-        ids = env_id
-        if env_id is not None and not (self._all_started and _is_plain(env_id)):
-            ids = self._select(env_id)
+        ids = None if env_id is None else self._chosen(env_id)
         actions = self._encode(action)
         if ids is not None and actions[0].shape[:1] != ids.shape:
             actions = self._as_many(actions, ids)
@@ -343,6 +341,11 @@ class EnvPool(ABC):
         if env_id is None:
             return self._ids
         return making.env_ids_of(self._setup.id, env_id, len(self._ids))
+
+    def _chosen(self, env_id: Any) -> npt.NDArray[np.int32]:
+        """The same for a step. Envs as recv() gave them go to the pool, which checks them, as they are."""
+        as_received = env_id.__class__ is np.ndarray and env_id.dtype is _INT32 and env_id.ndim == 1
+        return env_id if as_received and self._all_started else self._select(env_id)
 
     def _send_resets(
         self, ids: npt.NDArray[np.int32], seed: int | Sequence[int | None] | None, options: Mapping[str, Any] | None
@@ -495,11 +498,6 @@ class EnvPool(ABC):
         """
         self.closed = True
         self._pool.close(timeout)
-
-
-def _is_plain(env_id: Any) -> bool:
-    """Whether these are envs as recv() gave them: the pool takes such an array, and checks it, as it is."""
-    return env_id.__class__ is np.ndarray and env_id.dtype is _INT32 and env_id.ndim == 1
 
 
 def _camera(task_id: str, width: int, height: int, camera_id: int) -> tuple[int, int, int]:
