@@ -10,6 +10,7 @@ import argparse
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -379,6 +380,8 @@ def main() -> int:
     chosen = [name for name in STEPS if name in (arguments.steps or usual)]
     options = Options(arguments.strict, arguments.all, arguments.fix, tuple(shlex.split(arguments.pytest)))
 
+    # A shell has its background jobs ignore it, and they their children: tests that interrupt programs would fail.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         bootstrap.make_venv()
         peers = ["peers"] if options.strict or options.full else []

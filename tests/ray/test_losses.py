@@ -158,7 +158,6 @@ def driver(cluster: Any) -> Iterator[Callable[[str], subprocess.Popen[str]]]:
     def start(code: str) -> subprocess.Popen[str]:
         begin = f"""
 import os, signal, threading
-signal.signal(signal.SIGINT, signal.default_int_handler)  # who is started in the background ignores it
 import numpy as np
 import ray
 from envpool_sdk.ray import RayPool
