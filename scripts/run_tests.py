@@ -238,6 +238,7 @@ def engines(preset: str, options: Options, wrapper: Sequence[str]) -> Outcome:
         # An interpreter leaves much behind at its end; Doom's engine, which inherits this, frees by delete[] what it has of strdup.
         "ASAN_OPTIONS": "detect_leaks=0:alloc_dealloc_mismatch=0",
         "UBSAN_OPTIONS": "print_stacktrace=1",
+        "TSAN_OPTIONS": f"suppressions={ROOT / 'scripts' / 'tsan-suppressions.txt'}",
     }
     report = ROOT / "build" / preset / "pytest.xml"
     # By env: setarch itself does not bear the runtime.
