@@ -65,7 +65,7 @@ def config_of(task: str, runners: int, cpus: int, envs: int, seed: int) -> PPOCo
         config.environment(env_config={"img_height": 42, "img_width": 42})
         .env_runners(env_to_module_connector=lambda env, spaces, device: ToChannels())
         .training(
-            lr=[[0, 1e-3], [3_000_000, 0.0]],
+            lr=[[0, 1e-3], [3_000_000, 0.0]],  # by steps: some 1500 iterations
             gamma=0.99,
             lambda_=0.95,
             train_batch_size_per_learner=2048,

@@ -381,7 +381,7 @@ def main() -> int:
     chosen = [name for name in STEPS if name in (arguments.steps or usual)]
     options = Options(arguments.strict, arguments.all, arguments.fix, tuple(shlex.split(arguments.pytest)))
 
-    # A shell has its background jobs ignore it, and they their children: tests that interrupt programs would fail.
+    # A shell makes its background jobs ignore SIGINT, and their children with them: tests that interrupt programs would fail.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         bootstrap.make_venv()

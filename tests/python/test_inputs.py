@@ -295,6 +295,8 @@ def test_wrong_env_ids(cartpole: envpool_sdk.EnvPool, ids: Any, match: str) -> N
     ):
         with pytest.raises(ValueError, match=f"CartPole-v1.*{re.escape(match)}"):
             call(ids)
+        with pytest.raises(ValueError, match=f"CartPole-v1.*{re.escape(match)}"):
+            cartpole.send(np.zeros(3, np.int32), ids)  # an action for each env of the pool
     assert len(cartpole.step([0, 0, 0])[0]) == 3
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -73,12 +73,8 @@ def test_stacked_images_are_channels(cluster: Any) -> None:
     """The example's network looks at the images of a stack as channels, not at their rows."""
     if "Pong-v5" not in envpool_sdk.list_all_envs():
         pytest.skip("Pong-v5 is not installed")
-    spec = importlib.util.spec_from_file_location(EXAMPLE.stem, EXAMPLE)
-    assert spec is not None
-    assert spec.loader is not None
-    example = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(example)
-    runner = SingleAgentEnvRunner(config=example.config_of("Pong-v5", runners=0, cpus=1, envs=2, seed=1))
+    example = runpy.run_path(str(EXAMPLE))
+    runner = SingleAgentEnvRunner(config=example["config_of"]("Pong-v5", runners=0, cpus=1, envs=2, seed=1))
     episodes = runner.sample(num_timesteps=40)
     first = next(layer for layer in runner.module.modules() if isinstance(layer, torch.nn.Conv2d))
     runner.stop()

@@ -281,7 +281,7 @@ class EnvPool(ABC):
         ids = None if env_id is None else self._chosen(env_id)
         actions = self._encode(action)
         if ids is not None and actions[0].shape[:1] != ids.shape:
-            actions = self._as_many(actions, ids)
+            actions = self._as_many(actions, self._select(ids))
         if not self._all_started and self._unstarted[self._ids if ids is None else ids].all():
             self._pool.check_actions(actions, ids)
             self._send_resets(self._ids if ids is None else ids, None, None)
